@@ -281,6 +281,15 @@ struct capture_counter {
 	double value;
 };
 
+/*
+ * Counters that a recording has of the process that it is of, beside those of programs: the CPUs
+ * that its cgroup may use, how long the cgroup was throttled for that (of all its CPUs together),
+ * and how long cores were slowed down since they were hot. Seconds since the recording began.
+ */
+#define CAPTURE_COUNTER_QUOTA     "cgroup CPU quota"
+#define CAPTURE_COUNTER_THROTTLED "cgroup throttled (s)"
+#define CAPTURE_COUNTER_HEAT      "CPUs throttled by heat (s)"
+
 /* What opened a window. */
 enum capture_window_trigger {
 	CAPTURE_TRIGGER_NONE,

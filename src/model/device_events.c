@@ -6,13 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CUpti_ActivityMemoryKind: these are the host's. */
-#define MEMORY_PAGEABLE 1
-#define MEMORY_PINNED   2
-
 bool model_is_device_memory(const struct model_device_memory *memory)
 {
-	return memory->memory.memory != MEMORY_PAGEABLE && memory->memory.memory != MEMORY_PINNED;
+	return memory->memory.memory != MODEL_MEMORY_PAGEABLE &&
+	       memory->memory.memory != MODEL_MEMORY_PINNED;
 }
 
 const char *model_gpu_label(const struct model *model, uint32_t process, uint32_t number)

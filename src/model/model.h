@@ -138,6 +138,10 @@ enum model_unattributed {
 /* "attributed", "no launch record" … */
 const char *model_unattributed_to_string(enum model_unattributed reason);
 
+/* CUpti_ActivityMemoryKind: these are the host's. */
+#define MODEL_MEMORY_PAGEABLE 1
+#define MODEL_MEMORY_PINNED   2
+
 /* Something that a device did: a kernel, a copy, a fill. */
 struct model_device_work {
 	uint64_t start_ns, end_ns; /* end >= start */
@@ -160,6 +164,7 @@ struct model_device_work {
 	uint8_t unattributed; /* enum model_unattributed */
 	bool replayed;        /* launched with its graph */
 	bool capture_known;   /* and `stack` is that of the call that made its node */
+	bool is_pageable;     /* a copy from or to memory of the host that is not pinned */
 	/* Of CUDA. */
 	uint32_t gpu; /* index in gpus; MODEL_NONE: not known */
 	uint32_t context, stream;

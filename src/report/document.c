@@ -242,6 +242,34 @@ static int make_those(const struct report_document *document, struct parts *part
 	return r;
 }
 
+/* More than a reader would follow. What is not known to save time, such as advice on the recording
+ * itself, does not count. */
+#define ADVICE_MAX 5
+
+static bool drop_least_advice(struct parts *parts)
+{
+	struct result *least = NULL;
+	size_t count = 0, index = 0;
+
+	array_foreach (&parts->items, part) {
+		for (size_t i = 0; i < part->result.advice.count; i++) {
+			uint64_t saves_ns = part->result.advice.items[i].saves_ns;
+
+			if (saves_ns == REPORT_SAVES_UNKNOWN)
+				continue;
+			count++;
+			if (least && saves_ns > least->advice.items[index].saves_ns)
+				continue;
+			least = &part->result;
+			index = i;
+		}
+	}
+	if (count <= ADVICE_MAX)
+		return false;
+	result_drop_advice(least, index);
+	return true;
+}
+
 static int make_all(const struct report_document *document, struct parts *parts)
 {
 	int r = parts_init(parts, document);
@@ -250,7 +278,11 @@ static int make_all(const struct report_document *document, struct parts *parts)
 		r = make_those(document, parts, false);
 	if (r == 0)
 		r = weigh(document);
-	return r < 0 ? r : make_those(document, parts, true);
+	if (r == 0)
+		r = make_those(document, parts, true);
+	while (r == 0 && drop_least_advice(parts))
+		;
+	return r;
 }
 
 /* ---- its forms ---- */
@@ -428,6 +460,7 @@ static const struct report_column advice_columns[] = {
 		.shape = &evidence_shape,
 		.help = "the figures that it rests on"},
 	{.key = "saves_ns", .kind = REPORT_NS, .help = "at most"},
+	{.key = "docs", .kind = REPORT_TEXT, .help = "the page that says more"},
 };
 static const struct report_shape advice_shape = REPORT_SHAPE(advice_columns);
 

@@ -176,6 +176,7 @@ static void write_advice(
 		json_null(json);
 	else
 		json_u64(json, advice->saves_ns);
+	json_member_text(json, "docs", advice->docs);
 	json_end_object(json);
 }
 

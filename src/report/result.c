@@ -289,3 +289,19 @@ void result_advise(struct result *result, const struct result_advice *advice, co
 	add_block(result, &(struct result_block){
 				  .kind = REPORT_BLOCK_ADVICE, .text = kept.sentence, .indent = 2});
 }
+
+void result_drop_advice(struct result *result, size_t index)
+{
+	size_t sentence = result->advice.items[index].sentence, kept = 0;
+
+	for (size_t i = 0; i < result->blocks.count; i++) {
+		const struct result_block *block = &result->blocks.items[i];
+
+		if (block->kind != REPORT_BLOCK_ADVICE || block->text != sentence)
+			result->blocks.items[kept++] = *block;
+	}
+	result->blocks.count = kept;
+	result->advice.count--;
+	memmove(&result->advice.items[index], &result->advice.items[index + 1],
+		(result->advice.count - index) * sizeof(*result->advice.items));
+}

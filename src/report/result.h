@@ -94,6 +94,7 @@ struct result_advice {
 	const char *id; /* "launch_bound": static */
 	size_t sentence;
 	uint64_t saves_ns; /* at most; REPORT_SAVES_UNKNOWN: not known */
+	const char *docs;  /* the page that says more: "docs/python.md"; static; NULL: none */
 	/* The figures that it rests on. Ends at a key that is NULL. */
 	struct {
 		const char *key; /* "idle_ns": static */
@@ -159,6 +160,8 @@ void result_show(struct result *result, uint32_t table, const struct result_show
 void result_draw(struct result *result, uint32_t list, const struct result_bars *bars);
 /* Also shown, as a sentence. */
 void result_advise(struct result *result, const struct result_advice *advice, const char *sentence);
+/* Takes back one of result->advice, and its sentence. */
+void result_drop_advice(struct result *result, size_t index);
 
 /* ---- for renderers ---- */
 

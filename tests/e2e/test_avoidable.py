@@ -2,6 +2,8 @@
 """Advice on recordings: programs with one fault each, and healthy ones, on which there is none."""
 
 import os
+import shutil
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -136,6 +138,107 @@ def test_more_threads_than_cpus(advice, workload):
     found, _ = advice("/bin/sh", "-c", f"{many} & wait")
     assert set(found) == {"threads_wait_for_cpus"}
     assert "threads could run, and there" in found["threads_wait_for_cpus"]["sentence"]
+
+
+def test_who_holds_the_interpreter_lock(advice, script):
+    """One thread that computes without a pause, and two that want a moment now and then."""
+    path = script(program("""
+        import threading
+        ended = threading.Event()
+        def hold():
+            for _ in cpu_seconds(3): sum(range(10_000)); sum(range(10_000)); sum(range(10_000))
+            ended.set()
+        def want():
+            while not ended.is_set(): time.sleep(0)
+        threads = [threading.Thread(target=work, name=name) for work, name in ((hold, "holder"), (want, "a"), (want, "b"))]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    """))
+    found, _ = advice(PYTHON, path)
+    sentence = found["interpreter_lock"]["sentence"]
+    assert " held it" in sentence and "% of it while thread" in sentence
+    assert found["interpreter_lock"]["docs"] == "docs/python.md"
+
+
+def test_one_thread_where_a_library_has_more(advice, script, workload):
+    library = Path(workload("spin")[0]).parent / "libopenblas_double.so"
+    path = script(program(f"""
+        import ctypes
+        blas = ctypes.CDLL("{library}")
+        blas.sonde_double_dgemm.argtypes = [ctypes.c_long]
+        for _ in cpu_seconds(1.6): blas.sonde_double_dgemm(10_000_000)
+    """))
+    found, _ = advice(PYTHON, path)
+    if OF_THE_MACHINE & set(found):
+        pytest.skip("other programs want the CPUs: then more threads would not help")
+    assert set(found) == ({"one_thread"} if os.cpu_count() > 1 else set())
+    assert found["one_thread"]["saves_ns"] < found["one_thread"]["evidence"]["time_ns"]
+    assert "OMP_NUM_THREADS" in found["one_thread"]["sentence"]
+
+
+DEBUG = """
+    #include <vector>
+    #include <ctime>
+    int main() {
+        std::vector<int> numbers(200000, 3);
+        long sum = 0;
+        while (clock() < 1200000) for (unsigned i = 0; i < numbers.size(); i++) sum += numbers[i];
+        return sum == 7;
+    }
+"""
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+@pytest.mark.parametrize("options, expected", [(["-O0"], {"debug_build"}), (["-O2"], set())])
+def test_a_debug_build(advice, script, tmp_path, options, expected):
+    subprocess.run(["g++", "-g", *options, "-o", tmp_path / "built", script(DEBUG, "built.cpp")], check=True)
+    found, _ = advice(tmp_path / "built")
+    assert set(found) - OF_THE_MACHINE == expected
+
+
+def quota_folder(name):
+    """A cgroup with a fifth of a CPU, of whichever version is there; None: none can be made."""
+    for root, files in (
+        ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"}),
+        ("/sys/fs/cgroup/cpu,cpuacct", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "20000"}),
+        ("/sys/fs/cgroup", {"cpu.max": "20000 100000"}),
+    ):
+        folder = Path(root) / name
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            for file, text in files.items():
+                if not (folder / file).exists():
+                    raise FileNotFoundError(file)
+                (folder / file).write_text(text)
+            return folder
+        except OSError:
+            folder.rmdir()
+    return None
+
+
+def test_a_quota_of_the_cgroup(sonde, report, workload, tmp_path):
+    folder = quota_folder(f"sonde-test-{os.getpid()}")
+    if not folder:
+        pytest.skip("no cgroup with a quota can be made here")
+    capture = tmp_path / "c.pftrace"
+    try:
+        target = subprocess.Popen(["/bin/sh", "-c", 'read go; exec "$@"', "sh", *workload("spin", 4)], stdin=subprocess.PIPE)
+        (folder / "cgroup.procs").write_text(str(target.pid))
+        target.stdin.write(b"\n")
+        target.stdin.close()
+        sonde("record", "-q", "-o", capture, "-d", "4", "-p", target.pid, check=0)
+        target.kill()
+        target.wait()
+    finally:
+        folder.rmdir()
+    found = {each["id"]: each for each in report(capture)["advice"] if each["section"] == "avoidable"}
+    assert set(found) == {"cpu_quota"}, "waiting for a CPU is the quota's doing"
+    assert "may use 0.2 CPUs" in found["cpu_quota"]["sentence"] and found["cpu_quota"]["saves_ns"] > 0.5e9
+    names = {row["name"] for row in report(capture, "--by", "counter")["counters"]}
+    assert {"cgroup CPU quota", "cgroup throttled (s)"} <= names
 
 
 # Stands in for PyTorch's: the names are what sonde knows it by.

@@ -404,3 +404,43 @@ def test_sections_that_are_made_side_by_side_are_the_same(tmp_path):
             command, capture_output=True, check=True, preexec_fn=lambda: os.sched_setaffinity(0, {one})
         ).stdout
         assert together == after_another and b"aten::mm" in together
+
+
+def advice_of(found):
+    return {each["id"]: each for each in found["advice"]}
+
+
+@pytest.mark.parametrize("memory, expected", [("Pageable", True), ("Pinned", False)])
+def test_copies_from_memory_that_is_not_pinned(tmp_path, report, memory, expected):
+    events = []
+    for number in range(30):
+        copy = f"Memcpy HtoD ({memory} -> Device)"
+        events += launch(2 * number, number * 1000, number * 1000 + 10, 200, copy, cat="gpu_memcpy", bytes=1_000_000)
+        events += launch(2 * number + 1, number * 1000 + 20, number * 1000 + 210, 780)
+    path = tmp_path / "copies.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    found = advice_of(report(path))
+    assert ("pageable_copies" in found) == expected
+    if expected:
+        assert found["pageable_copies"]["saves_ns"] == 30 * 200_000
+        assert "pin_memory" in found["pageable_copies"]["sentence"]
+
+
+@pytest.mark.parametrize("late_us, expected", [(300, True), (0, False)])
+def test_a_rank_that_comes_late(tmp_path, report, late_us, expected):
+    """Both end each of their all-reduces together; rank 1 begins `late_us` later."""
+    for rank in (0, 1):
+        late, events = late_us * rank, []
+        for number in range(20):
+            at = number * 1000
+            place = {"Process Group Name": "0", "Collective name": "allreduce", "Group size": 2, "Seq": number}
+            events += launch(2 * number, at, at + 10, 400)
+            start, end = at + 500 + late, at + 920
+            events += launch(2 * number + 1, at + 20, start, end - start, "ncclDevKernel_AllReduce", 20, **place)
+        trace = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(trace))
+    found = advice_of(report(tmp_path))
+    assert ("straggling_rank" in found) == expected
+    if expected:
+        assert found["straggling_rank"]["evidence"]["rank"] == 1
+        assert found["straggling_rank"]["saves_ns"] == pytest.approx(20 * 300_000, rel=0.01)

@@ -127,7 +127,7 @@ static void test_json(void **state _unused_)
 	json_end_array(&json);
 	assert_string_equal(strbuf_cstr(&out),
 		"[{\"section\":\"device\",\"id\":\"short\",\"sentence\":\"Launch "
-		"fewer.\",\"evidence\":{\"kernels\":2,\"share\":0.25},\"saves_ns\":1000}]");
+		"fewer.\",\"evidence\":{\"kernels\":2,\"share\":0.25},\"saves_ns\":1000,\"docs\":null}]");
 }
 
 static void test_nothing(void **state _unused_)
@@ -245,6 +245,26 @@ static void test_schema(void **state _unused_)
 		"\"is_replayed\"],\"additionalProperties\":false}");
 }
 
+/* One of several goes, with its sentence and nothing else. */
+static void advice_is_taken_back(void **state)
+{
+	static const char *const ids[] = {"first", "second", "third"};
+	_cleanup_result_ struct result result = {.column = &section};
+	struct terminal terminal = {.width = 80};
+	_cleanup_strbuf_ struct strbuf out = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		result_advise(&result, &(struct result_advice){.id = ids[i]}, ids[i]);
+	result_drop_advice(&result, 1);
+	assert_int_equal(result.advice.count, 2);
+	assert_string_equal(result.advice.items[1].id, "third");
+	assert_int_equal(report_render_terminal(&result, &terminal, &out), 0);
+	assert_non_null(strstr(strbuf_cstr(&out), "first"));
+	assert_null(strstr(strbuf_cstr(&out), "second"));
+	assert_non_null(strstr(strbuf_cstr(&out), "third"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_bars),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_schema),
+		cmocka_unit_test(advice_is_taken_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

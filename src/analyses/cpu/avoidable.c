@@ -9,7 +9,8 @@
 #include "analyses/cpu/charge.h"
 #include "base/map.h"
 
-#define ALLOCATION_DEPTH 8 /* frames of an allocator below the call */
+#define ALLOCATION_DEPTH 8   /* frames of an allocator below the call */
+#define MAX_SECONDS      1e9 /* of a counter: a file may say anything */
 
 /* Where one stack belongs: bits of enum avoidable, of samples that run and of those that wait. */
 struct stack_kind {
@@ -29,6 +30,7 @@ struct counting {
 	struct avoidable_uses *uses;
 	struct stack_kind *stacks; /* by stack, then one for samples without */
 	uint32_t *threads;         /* by thread: the costs that it has */
+	uint64_t *held_ns;         /* by thread: others waited for it to release Python's lock */
 	struct intern keys;
 	ARRAY_OF(struct charged_line) lines;
 };
@@ -67,6 +69,38 @@ static const struct pattern page_faults[] = {
 	{"*", "exc_page_fault"},
 	{"*", "do_user_addr_fault"},
 	{"*", "handle_mm_fault"},
+};
+
+/* Libraries that share each call among threads, and do so for all but the smallest. */
+static const struct pattern parallel[] = {
+	{"*openblas*", "*"},
+	{"libmkl_*", "*"},
+	{"libblis*", "*"},
+	{"libtorch_cpu*", "*gemm*"},
+	{"libtorch_cpu*", "mkl_blas_*"},
+};
+
+/* Sanitizers, Python's and glibc's checks of memory, and C++ without optimisation: what a release
+ * build has inline. */
+static const struct pattern debug_build[] = {
+	{"lib?san.so*", "*"},
+	{"libubsan.so*", "*"},
+	{"*", "__asan_*"},
+	{"*", "__tsan_*"},
+	{"*", "__msan_*"},
+	{"*", "__ubsan_*"},
+	{"libc_malloc_debug*", "*"},
+	{"*", "_PyMem_Debug*"},
+	{"*", "_Py*_CheckConsistency"},
+	{"*", "std::*::operator[[][]]*"},
+	{"*", "std::vector<*>::size() const"},
+	{"*", "std::vector<*>::begin()*"},
+	{"*", "std::vector<*>::end()*"},
+	{"*", "*std::move<*"},
+	{"*", "*std::forward<*"},
+	{"*", "__gnu_cxx::__normal_iterator<*"},
+	{"*", "*std::__addressof<*"},
+	{"*", "*std::__get_helper<*"},
 };
 
 static bool matches(
@@ -174,6 +208,10 @@ static void look_at_leaf(
 		kind->running |= 1U << AVOIDABLE_REFERENCE_BLAS;
 	if (MATCHES(model, function, spinning))
 		kind->running |= 1U << AVOIDABLE_SPINNING;
+	else if (MATCHES(model, function, parallel))
+		kind->running |= 1U << AVOIDABLE_ONE_THREAD;
+	if (!model->frames.items[kind->leaf].inlined && MATCHES(model, function, debug_build))
+		kind->running |= 1U << AVOIDABLE_DEBUG_BUILD;
 	for (int64_t at = leaf; at >= 0 && at > leaf - ALLOCATION_DEPTH; at--) {
 		if (MATCHES(model, model->frames.items[frames[at]].function, allocation))
 			kind->running |= 1U << AVOIDABLE_ALLOCATION;
@@ -250,6 +288,8 @@ static int count_sample(struct counting *counting, const struct model_sample *sa
 		counting->uses->running_ns += time_ns;
 		counting->uses->samples++;
 	}
+	if (sample->wait == WIRE_WAIT_GIL && sample->gil_holder != MODEL_NONE)
+		counting->held_ns[sample->gil_holder] += time_ns;
 	costs = costs_of(sample, kind);
 	counting->threads[sample->thread] |= costs;
 	for (unsigned cost = 0; cost < AVOIDABLE_MAX; cost++) {
@@ -283,9 +323,37 @@ static void find_heaviest(struct counting *counting)
 		use->leaf = line->leaf;
 		use->frame_ns = line->time_ns;
 	}
-	for (size_t i = 0; i < counting->model->threads.count; i++) {
+	for (uint32_t i = 0; i < counting->model->threads.count; i++) {
+		if (counting->held_ns[i] > counting->uses->gil_holder_ns) {
+			counting->uses->gil_holder = i;
+			counting->uses->gil_holder_ns = counting->held_ns[i];
+		}
 		for (unsigned cost = 0; cost < AVOIDABLE_MAX; cost++)
 			counting->uses->items[cost].threads += counting->threads[i] >> cost & 1;
+	}
+}
+
+/* Of what only grows the last value, of the process with most. */
+static void count_limits(struct avoidable_uses *uses, const struct model *model)
+{
+	static const struct {
+		const char *name;
+		enum avoidable cost;
+	} counters[] = {
+		{CAPTURE_COUNTER_THROTTLED, AVOIDABLE_QUOTA},
+		{CAPTURE_COUNTER_HEAT, AVOIDABLE_HEAT},
+	};
+
+	array_foreach (&model->counters, counter) {
+		if (strcmp(counter->name, CAPTURE_COUNTER_QUOTA) == 0 && counter->value > 0)
+			uses->quota_cpus = counter->value;
+		for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
+			uint64_t *time_ns = &uses->items[counters[i].cost].time_ns;
+
+			if (strcmp(counter->name, counters[i].name) == 0 && counter->value > 0 &&
+				counter->value < MAX_SECONDS)
+				*time_ns = MAX(*time_ns, (uint64_t)(counter->value * NS_PER_S));
+		}
 	}
 }
 
@@ -296,7 +364,8 @@ static int count(struct counting *counting, const bool *selected)
 
 	counting->stacks = calloc(model->stacks.count + 1, sizeof(*counting->stacks));
 	counting->threads = calloc(model->threads.count + 1, sizeof(*counting->threads));
-	if (!counting->stacks || !counting->threads)
+	counting->held_ns = calloc(model->threads.count + 1, sizeof(*counting->held_ns));
+	if (!counting->stacks || !counting->threads || !counting->held_ns)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
 		if (selected[i])
@@ -304,6 +373,7 @@ static int count(struct counting *counting, const bool *selected)
 	}
 	if (r == 0)
 		find_heaviest(counting);
+	count_limits(counting->uses, model);
 	return r;
 }
 
@@ -315,7 +385,7 @@ int avoidable_uses_init(struct avoidable_uses *uses, const struct model *model,
 	struct selection all = *selection;
 	int r;
 
-	*uses = (struct avoidable_uses){0};
+	*uses = (struct avoidable_uses){.gil_holder = MODEL_NONE};
 	for (unsigned cost = 0; cost < AVOIDABLE_MAX; cost++)
 		uses->items[cost].frame = uses->items[cost].leaf = MODEL_NONE;
 	all.weight = MODEL_WEIGHT_WALL;
@@ -323,6 +393,7 @@ int avoidable_uses_init(struct avoidable_uses *uses, const struct model *model,
 	r = r ?: count(&counting, selected.samples);
 	free(counting.stacks);
 	free(counting.threads);
+	free(counting.held_ns);
 	intern_done(&counting.keys);
 	array_done(&counting.lines);
 	return r;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Costs that a program can often do without, recognised in the stacks of its threads: a slow
- * library, threads that spin, loops in the interpreter, waiting for data. What is said of them, and
- * from which share on, stands in report/cpu/avoidable.c.
+ * library, threads that spin, loops in the interpreter, waiting for data; and what keeps CPUs from
+ * running it. What is said of them, and from which share on, stands in
+ * report/cpu/avoidable_rules.c.
  *
- * To add one: a value below, what recognises it in avoidable.c, its row in the report's table of
- * rules, a program that has it and nothing else in tests/e2e/test_avoidable.py, docs/json.md.
+ * To add one: a value below, what recognises it in avoidable.c, its rule in the report's
+ * (report/cpu/avoidable_rules.c), a program that has it and nothing else in
+ * tests/e2e/test_avoidable.py, and a row in docs/record.md.
  */
 #pragma once
 
@@ -21,10 +23,15 @@ enum avoidable {
 	AVOIDABLE_IMPORTS,        /* of Python modules */
 	AVOIDABLE_INTERPRETER,    /* in Python code of the user's own itself */
 	AVOIDABLE_LOADING,        /* of data by PyTorch, in the thread that trains */
+	AVOIDABLE_ONE_THREAD,     /* in a library that could use more threads than this one */
+	AVOIDABLE_DEBUG_BUILD,    /* in checks, and small functions that optimisers leave out */
 	/* These are of threads that wait. */
 	AVOIDABLE_CPU_WAIT,  /* for a CPU */
 	AVOIDABLE_GIL_WAIT,  /* for Python's interpreter lock */
 	AVOIDABLE_DATA_WAIT, /* for PyTorch's workers that load data */
+	/* These are of no thread: capture/capture.h has their counters. */
+	AVOIDABLE_QUOTA, /* the cgroup had used up its CPUs' time */
+	AVOIDABLE_HEAT,  /* CPUs were slowed down since they were hot */
 	AVOIDABLE_MAX,
 };
 
@@ -43,6 +50,10 @@ struct avoidable_use {
 struct avoidable_uses {
 	uint64_t running_ns; /* of all threads together */
 	uint64_t samples;    /* of running threads */
+	double quota_cpus;   /* of AVOIDABLE_QUOTA; 0: there is none */
+	/* The thread that held the interpreter lock for most of AVOIDABLE_GIL_WAIT; MODEL_NONE. */
+	uint32_t gil_holder;
+	uint64_t gil_holder_ns;
 	struct avoidable_use items[AVOIDABLE_MAX];
 };
 

@@ -14,6 +14,9 @@
 #define MIN_OTHER_PERCENT 10
 /* What computes longer has no other problem. */
 #define MIN_COMPUTE_PERCENT 80
+/* Copies that could run beside other work, of the time of devices, and of so many. */
+#define MIN_PAGEABLE_PERCENT 5
+#define MIN_PAGEABLE_WORKS   10
 /* Idle time for each launch up to which launching is its cause. */
 #define MAX_LAUNCH_GAP_NS 100000
 
@@ -38,6 +41,8 @@ const char *trace_advice_name(enum trace_advice advice)
 		return "short_gaps";
 	case TRACE_ADVICE_NO_LAUNCHES:
 		return "no_launches";
+	case TRACE_ADVICE_PAGEABLE:
+		return "pageable_copies";
 	default:
 		return NULL;
 	}
@@ -131,6 +136,29 @@ static int find_block_place(struct trace_summary *summary, const struct trace_re
 	return 0;
 }
 
+/* Kineto has it in names: "Memcpy HtoD (Pageable -> Device)". */
+static bool is_pageable(const struct trace *trace, const struct trace_view_work *work)
+{
+	const struct trace_event *event = &trace->events.items[work->row];
+	const struct trace_work *detail = trace_work(trace, event);
+
+	if (work->kind != TRACE_MEMORY)
+		return false;
+	if (trace->recorded && detail && detail->recorded)
+		return trace->recorded->device_works.items[detail->recorded - 1].is_pageable;
+	return strstr(trace_text(trace, event->name), "Pageable") != NULL;
+}
+
+static void add_copies(struct trace_summary *summary, const struct trace_view *view)
+{
+	array_foreach (&view->works, work) {
+		if (!is_pageable(view->trace, work))
+			continue;
+		summary->pageable_works++;
+		summary->pageable_ns += MAX(work->end_ns - work->start_ns, (int64_t)0);
+	}
+}
+
 static int add_rank(struct trace_summary *summary, struct trace_results *results, uint32_t index)
 {
 	const struct temporal *temporal = trace_results_temporal(results, index);
@@ -145,6 +173,7 @@ static int add_rank(struct trace_summary *summary, struct trace_results *results
 	add_idle(summary, idle, index);
 	array_foreach (&results->views[index].works, work)
 		summary->communication_works[work->communication]++;
+	add_copies(summary, &results->views[index]);
 	array_foreach (&launches->calls, call) {
 		summary->launches += call->launches;
 		summary->short_launches += call->short_works;
@@ -211,11 +240,15 @@ static unsigned find_advice(const struct trace_summary *summary)
 		advice = idle_advice(summary);
 	if (!advice && is_part(summary->idle_ns, summary->span_ns, IDLE_ADVICE_PERCENT))
 		advice = main_idle_advice(summary);
+	if (summary->pageable_works >= MIN_PAGEABLE_WORKS &&
+		is_part(summary->pageable_ns, summary->span_ns, MIN_PAGEABLE_PERCENT))
+		advice |= TRACE_ADVICE_PAGEABLE;
 	if (summary->launches < MIN_LAUNCHES)
 		return advice;
 	if (is_part(summary->only_communication_ns, summary->span_ns, MIN_OTHER_PERCENT))
 		advice |= TRACE_ADVICE_COMMUNICATION;
-	if (is_part(summary->only_memory_ns, summary->span_ns, MIN_OTHER_PERCENT))
+	if (is_part(summary->only_memory_ns, summary->span_ns, MIN_OTHER_PERCENT) &&
+		!(advice & TRACE_ADVICE_PAGEABLE))
 		advice |= TRACE_ADVICE_COPIES;
 	if (is_part(summary->compute_ns, summary->span_ns, MIN_COMPUTE_PERCENT))
 		advice |= TRACE_ADVICE_KERNELS;
@@ -242,6 +275,8 @@ int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_a
 		return summary->only_communication_ns;
 	case TRACE_ADVICE_COPIES:
 		return summary->only_memory_ns;
+	case TRACE_ADVICE_PAGEABLE:
+		return summary->pageable_ns;
 	default:
 		return 0;
 	}

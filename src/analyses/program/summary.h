@@ -15,7 +15,8 @@ enum trace_advice {
 	TRACE_ADVICE_BLOCKING = 1 << 6,      /* calls that block keep the program from launching */
 	TRACE_ADVICE_SHORT_GAPS = 1 << 7,    /* from one launched kernel to the next */
 	TRACE_ADVICE_NO_LAUNCHES = 1 << 8,   /* why they are idle is not in the trace */
-	TRACE_ADVICE_END = 1 << 9,
+	TRACE_ADVICE_PAGEABLE = 1 << 9,      /* copies from memory that is not pinned */
+	TRACE_ADVICE_END = 1 << 10,
 };
 
 /* The stable name of one of them, for JSON: "launch_bound" … */
@@ -43,6 +44,8 @@ struct trace_summary {
 	int64_t compute_ns, communication_ns, communication_beside_compute_ns;
 	int64_t only_communication_ns; /* with copies or without, nothing computes */
 	int64_t only_memory_ns;
+	int64_t pageable_ns; /* of copies from and to memory of the host that is not pinned */
+	uint64_t pageable_works;
 	uint64_t communication_works[COMMUNICATION_EVIDENCE_MAX]; /* kernels, by how it is known */
 	int64_t idle_by_cause_ns[DEVICE_IDLE_CAUSE_MAX];
 	uint64_t launches, short_launches; /* of kernels; those that take less than their call */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of a recording's session share: session.c runs it, open.c brings it up, device.c
- * prepares device work and launches, window*.c open and close its windows, account.c says what it
- * took and what it cost. Only they and tests include this.
+ * prepares device work and launches, limits.c reads quotas of CPUs, window*.c open and close its
+ * windows, account.c says what it took and what it cost. Only they and tests include this.
  *
  * What the sources hand over goes through `sink`, which open.c fills in:
  *   record          pipeline_add_record()
@@ -34,6 +34,7 @@
 #include "collect/session/target.h"
 #include "collect/session/window.h"
 #include "sources/process/address_space.h"
+#include "sources/process/cpu_limits.h"
 #include "sources/source_set.h"
 
 /* Between two looks at a thread that waits. */
@@ -69,6 +70,13 @@ struct session_device {
 	struct errmsg hooks_note; /* why there are no Python hooks */
 };
 
+/* What keeps the recorded process from CPUs: limits.c. */
+struct session_limits {
+	uint32_t pid; /* 0: nobody's */
+	struct cpu_limits_place place;
+	struct cpu_limits first;
+};
+
 struct session {
 	const struct session_options *options;
 	struct session_result *result;
@@ -78,6 +86,7 @@ struct session {
 	struct energy_sink energy_sink;
 	struct session_device device;
 	struct session_windows windows;
+	struct session_limits limits;
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct python_registry *python;
@@ -137,6 +146,12 @@ void session_fill_device_stats(struct session *session, const struct source_acco
 	struct capture_device_stats *ret_stats);
 void session_fill_range_stats(struct session *session, const struct source_account *account,
 	struct capture_range_stats *ret_stats);
+
+/* ---- limits.c ---- */
+
+/* Before the command runs, and while it may. */
+void session_find_limits(struct session *session);
+int session_write_limits(struct session *session);
 
 /* ---- account.c ---- */
 

@@ -376,6 +376,7 @@ static int follow_targets(struct session *session, struct errmsg *err)
 		result = follow_tree(session, options->pids[i], err);
 	if (result == 0 && options->whole_machine)
 		result = MIN(address_spaces_add_all(session->spaces), 0);
+	session_find_limits(session);
 	return result;
 }
 

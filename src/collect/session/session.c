@@ -43,6 +43,10 @@ static int collect_waiting(struct session *session, bool everything)
 
 static int flush(struct session *session, struct errmsg *err)
 {
+	int result = session_write_limits(session);
+
+	if (result < 0)
+		return errmsg_set(err, result, "cannot keep the samples: %s", strerror(-result));
 	session_fill_stats(session, false);
 	capture_writer_stats(session->writer, &session->result->stats);
 	session->last_flush_ns = monotonic_now_ns();

@@ -333,6 +333,12 @@ static const struct {
 		"(pin_memory, non_blocking), on a separate stream.",
 		"Copies do not overlap with computing: put data on the device ahead "
 		"(jax.device_put), and donate arguments (donate_argnums) in place of copying."},
+	{TRACE_ADVICE_PAGEABLE,
+		"Copies go through memory that is not pinned: the driver copies them twice, and "
+		"the call waits. Use pinned memory (DataLoader(pin_memory=True), "
+		"tensor.pin_memory(), cudaHostAlloc) and non_blocking=True.",
+		"Copies go through memory that is not pinned: put data on the device ahead "
+		"(jax.device_put), and donate arguments (donate_argnums) in place of copying."},
 	{TRACE_ADVICE_KERNELS,
 		"GPUs compute nearly all of the time: use faster kernels, lower precision, or less "
 		"work."},
@@ -419,6 +425,7 @@ static int add_culprit(
 		return add_launcher(
 			text, input->trace, &(struct launched_work){.kinds = 1U << TRACE_COMPUTE});
 	case TRACE_ADVICE_COPIES:
+	case TRACE_ADVICE_PAGEABLE:
 		return add_launcher(
 			text, input->trace, &(struct launched_work){.kinds = 1U << TRACE_MEMORY});
 	case TRACE_ADVICE_COMMUNICATION:

@@ -183,6 +183,41 @@ static void say_who(struct result *result, const struct collectives *collectives
 	result_say(result, 2, &text);
 }
 
+/* One rank has to be most of it, and late more often than chance has it. */
+#define MIN_STRAGGLER_SHARE 0.5
+#define MIN_STRAGGLER_WAIT  0.2
+
+static void advise(struct result *result, const struct collectives *collectives)
+{
+	const struct collective_rank *first = collectives->ranks.items;
+	uint64_t waited_ns = collectives_waited_ns(collectives);
+	uint64_t all_ns = waited_ns + collectives_transfer_ns(collectives);
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if ((double)waited_ns < (double)all_ns * MIN_STRAGGLER_WAIT ||
+		(double)first->caused_ns < (double)waited_ns * MIN_STRAGGLER_SHARE ||
+		first->last < first->collectives / 2 || !first->alone_ns)
+		return;
+	strbuf_addf(&text,
+		"Rank %u comes late to collectives, and the others wait for it: compare what it does "
+		"between them with another rank (sonde report --rank %u), its share of the data, "
+		"and its host and device (clocks, heat, other programs). Were it as early as the "
+		"rank before it, collectives would begin ",
+		first->rank, first->rank);
+	format_duration(&text, first->alone_ns);
+	strbuf_add(&text, " earlier, added.");
+	strbuf_inherit_status(&result->texts, &text);
+	result_advise(result,
+		&(struct result_advice){.id = "straggling_rank",
+			.saves_ns = first->alone_ns,
+			.docs = "docs/trace-report.md",
+			.evidence = {{"rank", (double)first->rank},
+				{"caused_ns", (double)first->caused_ns},
+				{"waited_ns", (double)waited_ns},
+				{"last_in", (double)first->last}}},
+		strbuf_cstr(&text));
+}
+
 static void add_left_out(struct strbuf *text, uint64_t count, const char *what)
 {
 	if (count)
@@ -258,6 +293,7 @@ void report_add_collectives(struct result *result, const struct report_input *in
 	result_close(result);
 	result_heading(result, "Stragglers: whom the others waited for");
 	say_who(result, collectives);
+	advise(result, collectives);
 	result_show(result, ranks,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "ranks"});
 	say_how(result, collectives);
