@@ -6,17 +6,31 @@
 
 /* ---- the device ---- */
 
+/* The one name that all devices of a trace's list have; "": there is none. Of ROCm, devices have
+ * other numbers in the list than their work has. */
+static const char *only_name(const struct trace *trace)
+{
+	const char *only = "";
+
+	array_foreach (&trace->devices, device) {
+		const char *name = trace_text(trace, device->name);
+
+		if (*only && strcmp(only, name) != 0)
+			return "";
+		only = name;
+	}
+	return only;
+}
+
 /* The name that all devices have; NULL: there are several; "": none has one. */
 static const char *common_device(const struct trace_view *views, size_t count)
 {
-	const char *common = "";
+	const char *common = "", *name;
 
 	for (size_t i = 0; i < count; i++) {
 		array_foreach (&views[i].devices, device) {
-			const char *name =
-				device->is_all ? ""
-					       : trace_device_name(views[i].trace, device->number);
-
+			name = trace_device_name(views[i].trace, device->number);
+			name = *name ? name : only_name(views[i].trace);
 			if (*common && *name && strcmp(common, name) != 0)
 				return NULL;
 			common = *name ? name : common;
@@ -42,7 +56,8 @@ void roof_choose_peaks(struct roofline *roofline, const struct trace_view *views
 /* On units that the table of peaks is about, not on general ones. */
 static bool is_of_matrices(enum op_family family)
 {
-	return family == OP_GEMM || family == OP_CONVOLUTION || family == OP_ATTENTION;
+	return family == OP_FAMILY_GEMM || family == OP_FAMILY_CONVOLUTION ||
+	       family == OP_FAMILY_ATTENTION;
 }
 
 /* NaN: not known. */

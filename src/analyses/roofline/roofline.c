@@ -198,7 +198,7 @@ static int add_unit(struct collector *collector, const struct roofline_unit *uni
 	struct roofline_step *step =
 		find_step(collector, steps, trace_view_start_ns(collector->view, event));
 	struct roofline_row *row;
-	uint32_t index;
+	uint32_t index = 0;
 	int r = find_call(collector, unit, &index);
 
 	while (r == 0 && collector->rank_ns.count < roofline->rows.count)

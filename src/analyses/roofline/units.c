@@ -109,22 +109,21 @@ static void find_owners(struct finder *finder, bool closes_composites)
 
 /* ---- what they took ---- */
 
-static int find_unit(struct finder *finder, struct roofline_units *units, uint32_t row,
-	struct roofline_unit **ret_unit)
+/* NULL when memory ran out. */
+static struct roofline_unit *find_unit(
+	struct finder *finder, struct roofline_units *units, uint32_t row)
 {
 	const struct trace_event *event = &finder->view->trace->events.items[row];
 	const struct name_formula *known = formula_of(finder, event);
-	int r = 0;
 
 	if (!finder->slots[row]) {
-		r = array_append(&units->items,
-			(struct roofline_unit){
-				.row = row, .formula = known->formula, .family = known->family});
+		if (array_append(&units->items, (struct roofline_unit){.row = row,
+							.formula = known->formula,
+							.family = known->family}) < 0)
+			return NULL;
 		finder->slots[row] = (uint32_t)units->items.count;
 	}
-	if (r == 0)
-		*ret_unit = &units->items.items[finder->slots[row] - 1];
-	return r;
+	return &units->items.items[finder->slots[row] - 1];
 }
 
 /* cuBLAS, CUTLASS and cuDNN: "…_tf32f32_…", "…_s1688gemm_…", "…_tf32x3_…". */
@@ -136,10 +135,9 @@ static bool is_tf32(const char *kernel)
 static int add_works(struct finder *finder, struct roofline_units *units)
 {
 	const struct trace *trace = finder->view->trace;
-	struct roofline_unit *unit = NULL;
-	int r = 0;
 
 	array_foreach (&finder->view->works, work) {
+		struct roofline_unit *unit;
 		uint32_t owner;
 
 		if (work->kind == TRACE_COMMUNICATION || work->is_wait)
@@ -148,9 +146,9 @@ static int add_works(struct finder *finder, struct roofline_units *units)
 		owner = work->launch == MODEL_NONE ? MODEL_NONE : finder->owners[work->launch];
 		if (owner == MODEL_NONE)
 			continue;
-		r = find_unit(finder, units, owner, &unit);
-		if (r < 0)
-			return r;
+		unit = find_unit(finder, units, owner);
+		if (!unit)
+			return -ENOMEM;
 		unit->works++;
 		unit->time_ns += work->end_ns - work->start_ns;
 		unit->is_tf32 |= is_tf32(trace_text(trace, trace->events.items[work->row].name));
@@ -162,10 +160,9 @@ static int add_works(struct finder *finder, struct roofline_units *units)
 static int add_operators(struct finder *finder, struct roofline_units *units)
 {
 	const struct trace *trace = finder->view->trace;
-	struct roofline_unit *unit = NULL;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < trace->rows.count; i++) {
+	for (size_t i = 0; i < trace->rows.count; i++) {
+		struct roofline_unit *unit;
 		uint32_t row = trace->rows.items[i];
 		const struct trace_event *event = &trace->events.items[row];
 
@@ -173,13 +170,13 @@ static int add_operators(struct finder *finder, struct roofline_units *units)
 			!trace_view_has(finder->view, event) ||
 			(finder->flags[row] & (IS_CLOSED | CALLS)) == CALLS)
 			continue;
-		r = find_unit(finder, units, row, &unit);
-		if (r == 0)
-			unit->time_ns = MAX(event->duration_ns, (int64_t)0);
-		if (r == 0)
-			units->work_ns += unit->time_ns;
+		unit = find_unit(finder, units, row);
+		if (!unit)
+			return -ENOMEM;
+		unit->time_ns = MAX(event->duration_ns, (int64_t)0);
+		units->work_ns += unit->time_ns;
 	}
-	return r;
+	return 0;
 }
 
 int roofline_units_init(struct roofline_units *units, const struct trace_view *view, bool is_cpu)

@@ -81,6 +81,20 @@ static void foreach_cost(
 	cost->bytes = op_inputs_bytes(inputs) + op_argument_bytes(inputs, 0);
 }
 
+/* The output is the first argument: silu(x) * y, of halves of the second. */
+static void gated_cost(
+	const struct op_inputs *inputs, const struct op_formula *formula, struct op_cost *cost)
+{
+	const struct op_tensor *output = op_tensor_at(inputs, 0);
+
+	(void)formula;
+	if (!output)
+		return;
+	cost->dtype = output->dtype;
+	cost->flop = 2 * op_tensor_elements(output);
+	cost->bytes = op_inputs_bytes(inputs);
+}
+
 #define ELEMENTWISE(name_, inputs_, makes_flags_)                                                  \
 	{                                                                                          \
 		.name = "aten::" name_, .at = {(inputs_), (makes_flags_)},                         \
@@ -222,5 +236,8 @@ const struct op_formula elementwise_formulas[] = {
 	FOREACH("reciprocal"),
 	FOREACH("sqrt"),
 	FOREACH("sub"),
+	{.name = "_C::silu_and_mul", .reach = OP_CLOSED, .cost = gated_cost},
+	{.name = "sgl_kernel::silu_and_mul", .reach = OP_CLOSED, .cost = gated_cost},
+	{.name = "aiter::silu_and_mul", .reach = OP_CLOSED, .cost = gated_cost},
 	{0},
 };

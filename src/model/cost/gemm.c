@@ -8,6 +8,8 @@
 
 enum { AT_A, AT_B, AT_BIAS, AT_OUT_DTYPE, AT_BETA };
 
+#define AT_OFFSETS 2 /* of grouped products */
+
 struct product {
 	double batch, m, n, k;
 };
@@ -90,23 +92,27 @@ static void linear_cost(
 	set_cost(inputs, formula, &product, cost);
 }
 
-/* Rows of (T, K) each by one of the (E, K, N): PyTorch's grouped_mm of a mixture of experts. */
+/*
+ * PyTorch's grouped_mm of a mixture of experts: rows of (T, K) each by one of the (E, K, N); or
+ * (M, T) by (T, N), cut along T, which makes one (M, N) for each of the E offsets.
+ */
 static void grouped_cost(
 	const struct op_inputs *inputs, const struct op_formula *formula, struct op_cost *cost)
 {
 	const struct op_tensor *a = op_tensor_at(inputs, formula->at[AT_A]);
 	const struct op_tensor *b = op_tensor_at(inputs, formula->at[AT_B]);
+	const struct op_tensor *offsets = op_tensor_at(inputs, AT_OFFSETS);
 	struct product product;
 
 	if (!a || !b || a->rank < 2 || b->rank < 2 || size_of(a, 0) != size_of(b, 1))
 		return;
-	product = (struct product){1, size_of(a, 1), size_of(b, 0), size_of(a, 0)};
-	if (a->rank == 3)
-		product.batch = size_of(a, 2);
-	/* (M, T) by (T, N), cut along T: one product for each of the offsets. */
-	if (a->rank == 2 && b->rank == 2)
-		return;
+	product = (struct product){
+		a->rank == 3 ? size_of(a, 2) : 1, size_of(a, 1), size_of(b, 0), size_of(a, 0)};
 	set_cost(inputs, formula, &product, cost);
+	if (a->rank == 2 && b->rank == 2)
+		cost->bytes += offsets ? (op_tensor_elements(offsets) - 1) * product.m * product.n *
+						 op_dtype_bytes(a->dtype)
+				       : (double)NAN;
 }
 
 #define GEMM(name_, reach_, ...)                                                                   \

@@ -66,6 +66,8 @@ const struct op_formula norm_formulas[] = {
 	/* The output is the first input, or the input is changed in its place. */
 	NORM("_C::rms_norm", 1, OP_NOWHERE, 4, 4, 0),
 	NORM("_C::fused_add_rms_norm", 0, OP_NOWHERE, 5, 5, 2),
+	NORM("aiter::rmsnorm", 1, OP_NOWHERE, 4, 4, 0),
+	NORM("aiter::add_rmsnorm", 1, OP_NOWHERE, 5, 5, 0),
 	NORM("sgl_kernel::rmsnorm", 1, OP_NOWHERE, 4, 4, 0),
 	NORM("sgl_kernel::fused_add_rmsnorm", 0, OP_NOWHERE, 5, 5, 2),
 	{0},

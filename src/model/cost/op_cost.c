@@ -9,16 +9,16 @@ static const struct {
 	const char *name;
 	const struct op_formula *formulas;
 } families[OP_FAMILY_MAX] = {
-	[OP_OTHER] = {"other", NULL},
-	[OP_GEMM] = {"gemm", gemm_formulas},
-	[OP_CONVOLUTION] = {"convolution", convolution_formulas},
-	[OP_ATTENTION] = {"attention", attention_formulas},
-	[OP_NORM] = {"norm", norm_formulas},
-	[OP_ELEMENTWISE] = {"elementwise", elementwise_formulas},
-	[OP_REDUCTION] = {"reduction", reduction_formulas},
-	[OP_EMBEDDING] = {"embedding", embedding_formulas},
-	[OP_COPY] = {"copy", copy_formulas},
-	[OP_TRITON] = {"triton", NULL},
+	[OP_FAMILY_OTHER] = {"other", NULL},
+	[OP_FAMILY_GEMM] = {"GEMM", gemm_formulas},
+	[OP_FAMILY_CONVOLUTION] = {"convolution", convolution_formulas},
+	[OP_FAMILY_ATTENTION] = {"attention", attention_formulas},
+	[OP_FAMILY_NORM] = {"norm", norm_formulas},
+	[OP_FAMILY_ELEMENTWISE] = {"elementwise", elementwise_formulas},
+	[OP_FAMILY_REDUCTION] = {"reduce", reduction_formulas},
+	[OP_FAMILY_EMBEDDING] = {"embedding", embedding_formulas},
+	[OP_FAMILY_COPY] = {"copy", copy_formulas},
+	[OP_FAMILY_TRITON] = {"triton", NULL},
 };
 
 const char *op_family_name(enum op_family family)
@@ -38,9 +38,9 @@ static bool is_named(const char *name, const char *formula)
 
 const struct op_formula *op_formula_find(const char *name, enum op_family *ret_family)
 {
-	*ret_family = OP_OTHER;
+	*ret_family = OP_FAMILY_OTHER;
 	if (strncmp(name, TRITON, strlen(TRITON)) == 0) {
-		*ret_family = OP_TRITON;
+		*ret_family = OP_FAMILY_TRITON;
 		return &triton_formula;
 	}
 	for (int family = 0; family < OP_FAMILY_MAX; family++) {

@@ -12,20 +12,20 @@
 #include "model/cost/op_inputs.h"
 
 enum op_family {
-	OP_OTHER, /* no formula */
-	OP_GEMM,
-	OP_CONVOLUTION,
-	OP_ATTENTION,
-	OP_NORM, /* and softmax: over rows */
-	OP_ELEMENTWISE,
-	OP_REDUCTION,
-	OP_EMBEDDING, /* and other gathers */
-	OP_COPY,
-	OP_TRITON,
+	OP_FAMILY_OTHER, /* no formula */
+	OP_FAMILY_GEMM,
+	OP_FAMILY_CONVOLUTION,
+	OP_FAMILY_ATTENTION,
+	OP_FAMILY_NORM, /* and softmax: over rows */
+	OP_FAMILY_ELEMENTWISE,
+	OP_FAMILY_REDUCTION,
+	OP_FAMILY_EMBEDDING, /* and other gathers */
+	OP_FAMILY_COPY,
+	OP_FAMILY_TRITON,
 	OP_FAMILY_MAX,
 };
 
-/* "gemm", "convolution" …: for JSON and people. */
+/* "GEMM", "convolution" …, as analyses/device/category.h has them: for JSON and people. */
 const char *op_family_name(enum op_family family);
 
 /* What operators that it calls are. */

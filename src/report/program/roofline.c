@@ -123,21 +123,21 @@ static const struct report_column columns[] = {
 	{.key = "in_operators_ns", .kind = REPORT_NS, .help = "of which operators have"},
 	{.key = "known_ns", .kind = REPORT_NS, .help = "of operators whose costs are known"},
 	{.key = "saves_ns", .kind = REPORT_NS, .help = "if all were as fast as the roof allows"},
-	{.key = "steps",
-		.kind = REPORT_ROWS,
-		.shape = &step_shape,
-		.total = "steps_total",
-		.help = "by rank and time"},
-	{.key = "operators",
-		.kind = REPORT_ROWS,
-		.shape = &operator_shape,
-		.total = "operators_total",
-		.help = "most to save first"},
 	{.key = "shapes",
 		.kind = REPORT_ROWS,
 		.shape = &shape_shape,
 		.total = "shapes_total",
 		.help = "operators by the sizes and types of their inputs, most time first"},
+	{.key = "operators",
+		.kind = REPORT_ROWS,
+		.shape = &operator_shape,
+		.total = "operators_total",
+		.help = "most to save first"},
+	{.key = "steps",
+		.kind = REPORT_ROWS,
+		.shape = &step_shape,
+		.total = "steps_total",
+		.help = "by rank and time"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -260,20 +260,20 @@ static struct tables add_tables(
 	struct tables tables;
 	size_t wanted;
 
-	tables.steps = result_open(result);
-	wanted = report_rows_filled(result, input, roofline->steps.count, 20);
+	tables.shapes = result_open(result);
+	wanted = report_rows_filled(result, input, roofline->rows.count, 30);
 	for (size_t i = 0; i < wanted; i++)
-		add_step(result, input->trace, &roofline->steps.items[i]);
+		add_shape(result, roofline, &roofline->rows.items[i]);
 	result_close(result);
 	tables.operators = result_open(result);
 	wanted = report_rows_filled(result, input, roofline->operators.count, 20);
 	for (size_t i = 0; i < wanted; i++)
 		add_operator(result, roofline, &roofline->operators.items[i]);
 	result_close(result);
-	tables.shapes = result_open(result);
-	wanted = report_rows_filled(result, input, roofline->rows.count, 30);
+	tables.steps = result_open(result);
+	wanted = report_rows_filled(result, input, roofline->steps.count, 20);
 	for (size_t i = 0; i < wanted; i++)
-		add_shape(result, roofline, &roofline->rows.items[i]);
+		add_step(result, input->trace, &roofline->steps.items[i]);
 	result_close(result);
 	return tables;
 }
@@ -351,7 +351,7 @@ static void add_advice(struct result *result, const struct roofline *roofline)
 	_cleanup_strbuf_ struct strbuf text = {0};
 	const struct result_advice known = {
 		.id = "below_roof",
-		.saves_ns = (uint64_t)roofline->saves_ns,
+		.saves_ns = (uint64_t)(roofline->saves_ns + 0.5),
 		.evidence = {{"work_ns", (double)roofline->work_ns},
 			{"known_ns", (double)roofline->known_ns},
 			{"first_time_ns", first ? (double)first->time_ns : 0},
