@@ -178,7 +178,7 @@ const struct command import_command = {
 		"chrome writes them back. `sonde report` also reads the files "
 		"themselves.\n\nnsys: exports of Nsight Systems (nsys export --type sqlite): "
 		"kernels, copies, calls of CUDA, NVTX ranges, allocations.\n\nxplane: profiles of JAX and TensorFlow as "
-		"protobuf.\n\nrocprofv3: its JSON.\n\nvllm-log: iterations (--enable-logging-iteration-details) are "
+		"protobuf.\n\nrocprofv3: its JSON.\n\ntorch-memory: snapshots of PyTorch's memory.\n\nvllm-log: iterations (--enable-logging-iteration-details) are "
 		"ranges of their engine, named by what they did: prefill, decode, mixed, idle. "
 		"Requests (--enable-log-requests) are ranges if the log has their end, otherwise "
 		"marks. The throughput that the engine logs every few seconds is in marks.",

@@ -4,6 +4,7 @@
 /* Of two that know one file the more exact one comes first. */
 const struct importer *const importers[] = {
 	&pytorch_et_importer,
+	&torch_memory_importer,
 	&rocprofv3_importer,
 	&rocprofv3_csv_importer,
 	&archive_importer,

@@ -135,6 +135,11 @@ struct trace_collective {
 
 #define TRACE_DEVICE_CUDA 1 /* PyTorch's type of device; 0 is the CPU */
 
+/* The member of trace_memory.others that is the stack of an allocation: frames from the outermost
+ * on, each "name (file:line)", with ';' between. */
+#define TRACE_STACK           "stack"
+#define TRACE_STACK_SEPARATOR ';'
+
 /* "[memory]": of events of TRACE_CPU_INSTANT. TRACE_NO_NUMBER: not said. */
 struct trace_memory {
 	uint64_t address;

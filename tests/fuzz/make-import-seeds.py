@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the seed inputs of corpus/nsys, rocprofv3 and xplane from what the end-to-end tests make.
+"""Makes the seed inputs of corpus/nsys, rocprofv3, torch-memory and xplane from what the end-to-end tests make.
 
 They are committed: run this only to add some.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
+import memory_snapshot  # noqa: E402
 import nsys_export  # noqa: E402
 import rocprof_result  # noqa: E402
 import xplane_profile  # noqa: E402
@@ -57,7 +58,18 @@ def rocprofv3():
     (corpus / "wrong-types").write_text(whole.replace('{"handle": 22}', '"x"').replace('"kind": 2', '"kind": -1'))
 
 
+def torch_memory():
+    corpus = folder("torch-memory")
+    for protocol in range(2, 6):
+        (corpus / f"protocol-{protocol}").write_bytes(memory_snapshot.pickled(protocol))
+    (corpus / "json").write_bytes(memory_snapshot.as_json())
+    (corpus / "itself").write_bytes(b"\x80\x04}\x94\x8c\x08segments\x94]\x94h\x02as.")
+    (corpus / "calls").write_bytes(b"\x80\x04\x8c\x08segmentsc__builtin__\nprint\n(tR.")
+    (corpus / "marks").write_bytes(b"\x80\x02((((]e}utd.segments")
+
+
 if __name__ == "__main__":
     nsys()
     rocprofv3()
+    torch_memory()
     xplane()

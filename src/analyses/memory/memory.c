@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyses/memory/stacks.h"
+
 /* An event, by device and time. */
 struct change {
 	const struct trace_memory *memory;
 	int64_t time_ns;
-	uint32_t event, op; /* row; name */
+	uint32_t event, op, stack; /* row; name; in trace_memory_use.stacks */
 };
 
 struct changes {
@@ -50,7 +52,8 @@ static uint32_t op_of(const struct trace *trace, const uint32_t *parents, uint32
 	return 0;
 }
 
-static int list_changes(const struct trace *trace, struct changes *changes)
+static int list_changes(
+	const struct trace *trace, struct memory_stacks *stacks, struct changes *changes)
 {
 	_cleanup_free_ uint32_t *parents = trace_parents(trace, false);
 	int r = 0;
@@ -59,14 +62,17 @@ static int list_changes(const struct trace *trace, struct changes *changes)
 		return -ENOMEM;
 	for (uint32_t row = 0; r == 0 && row < trace->events.count; row++) {
 		const struct trace_event *event = &trace->events.items[row];
-		const struct trace_memory *memory;
+		struct change change = {.time_ns = event->start_ns, .event = row};
 
 		if (event->category != TRACE_CPU_INSTANT || event->detail == MODEL_NONE)
 			continue;
-		memory = &trace->memory.items[event->detail];
-		if (memory->bytes != TRACE_NO_NUMBER)
-			r = array_append(&changes->items, (struct change){memory, event->start_ns,
-								  row, op_of(trace, parents, row)});
+		change.memory = &trace->memory.items[event->detail];
+		if (change.memory->bytes == TRACE_NO_NUMBER)
+			continue;
+		change.op = op_of(trace, parents, row);
+		r = memory_stacks_find(stacks, row, &change.stack);
+		if (r == 0)
+			r = array_append(&changes->items, change);
 	}
 	if (changes->items.count)
 		qsort(changes->items.items, changes->items.count, sizeof(struct change),
@@ -80,14 +86,30 @@ struct block_key {
 	int64_t process;
 };
 
+/* A block that is held: bytes 0: released. */
+struct held {
+	uint64_t bytes;
+	uint32_t op, stack;
+};
+
 /* What is kept while a device's events are read. */
 struct reading {
 	const struct trace *trace;
-	struct intern blocks;    /* keys → place in held */
-	ARRAY_OF(uint64_t) held; /* bytes; 0: released */
-	uint64_t held_bytes;     /* of all of them */
-	struct map_u64 ops;      /* name → place in device.ops */
+	struct intern blocks; /* keys → place in held */
+	ARRAY_OF(struct held) held;
+	uint64_t held_bytes;   /* of all of them */
+	struct map_u64 ops;    /* name → place in device.ops */
+	struct map_u64 stacks; /* → place in device.stacks */
+	size_t peak;           /* the change behind which most is allocated */
 };
+
+static void reading_done(struct reading *reading)
+{
+	intern_done(&reading->blocks);
+	array_done(&reading->held);
+	map_u64_done(&reading->ops);
+	map_u64_done(&reading->stacks);
+}
 
 /* NULL: memory ran out. */
 static struct trace_memory_op *find_op(
@@ -106,6 +128,23 @@ static struct trace_memory_op *find_op(
 	return op;
 }
 
+/* NULL: memory ran out. */
+static struct trace_memory_stack *find_stack(
+	struct trace_memory_device *device, struct reading *reading, uint32_t stack)
+{
+	struct trace_memory_stack *found;
+	uint64_t place;
+
+	if (map_u64_get(&reading->stacks, stack, &place))
+		return &device->stacks.items[place];
+	if (array_reserve(&device->stacks, 1) < 0 ||
+		map_u64_set(&reading->stacks, stack, device->stacks.count) < 0)
+		return NULL;
+	found = &device->stacks.items[device->stacks.count++];
+	*found = (struct trace_memory_stack){.stack = stack};
+	return found;
+}
+
 /* What is released without having been seen was allocated before. */
 static int hold(struct reading *reading, const struct change *change)
 {
@@ -119,11 +158,11 @@ static int hold(struct reading *reading, const struct change *change)
 	int r = intern_add(&reading->blocks, &key, sizeof(key), &id);
 
 	if (r > 0)
-		r = array_append(&reading->held, (uint64_t)0);
+		r = array_append(&reading->held, (struct held){0});
 	if (r < 0)
 		return r;
-	reading->held_bytes += bytes - reading->held.items[id];
-	reading->held.items[id] = bytes;
+	reading->held_bytes += bytes - reading->held.items[id].bytes;
+	reading->held.items[id] = (struct held){bytes, change->op, change->stack};
 	return 0;
 }
 
@@ -140,9 +179,19 @@ static int add_point(
 		.reserved = memory->total_reserved,
 	};
 
+	int64_t unused = point.reserved == TRACE_NO_NUMBER
+				 ? TRACE_NO_NUMBER
+				 : (int64_t)((uint64_t)point.reserved - (uint64_t)point.allocated);
+
 	if (point.allocated > device->peak) {
 		device->peak = point.allocated;
 		device->peak_ns = point.time_ns;
+		device->unused_at_peak = unused;
+		reading->peak = device->points.count;
+	}
+	if (unused > device->most_unused) {
+		device->most_unused = unused;
+		device->most_unused_ns = point.time_ns;
 	}
 	device->peak_reserved = MAX(device->peak_reserved, point.reserved);
 	return array_append(&device->points, point);
@@ -153,11 +202,13 @@ static int add_change(
 {
 	int64_t bytes = change->memory->bytes;
 	struct trace_memory_op *op = find_op(device, reading, change->op);
-	int r = op ? hold(reading, change) : -ENOMEM;
+	struct trace_memory_stack *stack =
+		bytes < 0 ? NULL : find_stack(device, reading, change->stack);
+	int r = op && (stack || bytes < 0) ? hold(reading, change) : -ENOMEM;
 
 	if (r < 0)
 		return r;
-	op->kept += bytes;
+	op->kept = (int64_t)((uint64_t)op->kept + (uint64_t)bytes);
 	if (bytes < 0) {
 		device->releases++;
 		device->released_bytes += 0 - (uint64_t)bytes;
@@ -166,6 +217,8 @@ static int add_change(
 		device->allocated_bytes += (uint64_t)bytes;
 		op->allocations++;
 		op->bytes += (uint64_t)bytes;
+		stack->allocations++;
+		stack->bytes += (uint64_t)bytes;
 	}
 	return add_point(device, reading, change);
 }
@@ -179,35 +232,85 @@ static int compare_ops(const void *left, const void *right)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
+static int compare_stacks(const void *left, const void *right)
+{
+	const struct trace_memory_stack *a = left, *b = right;
+
+	if (a->at_peak != b->at_peak)
+		return a->at_peak > b->at_peak ? -1 : 1;
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+/* Once more, up to the peak: whose blocks are held then. */
+static int find_holders(
+	struct trace_memory_device *device, struct reading *first, const struct change *changes)
+{
+	struct reading again = {.trace = first->trace};
+	uint64_t place;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i <= first->peak; i++)
+		r = hold(&again, &changes[i]);
+	array_foreach (&again.held, held) {
+		if (r < 0 || !held->bytes)
+			continue;
+		if (map_u64_get(&first->ops, held->op, &place))
+			device->ops.items[place].at_peak += held->bytes;
+		if (map_u64_get(&first->stacks, held->stack, &place))
+			device->stacks.items[place].at_peak += held->bytes;
+	}
+	if (device->peak > 0 && (uint64_t)device->peak > again.held_bytes)
+		device->peak_unseen = (uint64_t)device->peak - again.held_bytes;
+	reading_done(&again);
+	return r;
+}
+
+static void find_unreleased(struct trace_memory_device *device, const struct reading *reading)
+{
+	uint64_t place;
+
+	array_foreach (&reading->held, held) {
+		device->unreleased += held->bytes != 0;
+		device->unreleased_bytes += held->bytes;
+		if (held->bytes && map_u64_get(&reading->stacks, held->stack, &place))
+			device->stacks.items[place].unreleased_bytes += held->bytes;
+	}
+}
+
 static int read_device(const struct trace *trace, struct trace_memory_device *device,
 	const struct change *changes, size_t count)
 {
-	struct reading reading = {.trace = trace};
+	_cleanup_(reading_done) struct reading reading = {.trace = trace};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = add_change(device, &reading, &changes[i]);
-	array_foreach (&reading.held, bytes) {
-		device->unreleased += *bytes != 0;
-		device->unreleased_bytes += *bytes;
-	}
+	find_unreleased(device, &reading);
+	if (r == 0 && count)
+		r = find_holders(device, &reading, changes);
 	if (device->ops.count)
 		qsort(device->ops.items, device->ops.count, sizeof(*device->ops.items),
 			compare_ops);
-	intern_done(&reading.blocks);
-	array_done(&reading.held);
-	map_u64_done(&reading.ops);
+	if (device->stacks.count)
+		qsort(device->stacks.items, device->stacks.count, sizeof(*device->stacks.items),
+			compare_stacks);
 	return r;
 }
 
 int trace_memory_init(struct trace_memory_use *use, const struct trace *trace)
 {
+	struct memory_stacks stacks;
 	struct changes changes = {0};
 	const struct change *items;
 	int r;
 
 	*use = (struct trace_memory_use){0};
-	r = list_changes(trace, &changes);
+	r = memory_stacks_init(&stacks, trace, &use->stacks);
+	if (r == 0)
+		r = list_changes(trace, &stacks, &changes);
+	memory_stacks_done(&stacks);
 	items = changes.items.items;
 	for (size_t first = 0, next; r == 0 && first < changes.items.count; first = next) {
 		struct trace_memory_device device = {
@@ -215,6 +318,8 @@ int trace_memory_init(struct trace_memory_use *use, const struct trace *trace)
 			.id = items[first].memory->device_id,
 			.peak = TRACE_NO_NUMBER,
 			.peak_reserved = TRACE_NO_NUMBER,
+			.unused_at_peak = TRACE_NO_NUMBER,
+			.most_unused = TRACE_NO_NUMBER,
 		};
 
 		for (next = first + 1;
@@ -237,8 +342,10 @@ void trace_memory_done(struct trace_memory_use *use)
 	array_foreach (&use->devices, device) {
 		array_done(&device->points);
 		array_done(&device->ops);
+		array_done(&device->stacks);
 	}
 	array_done(&use->devices);
+	intern_done(&use->stacks);
 }
 
 void trace_memory_device_name(const struct trace_memory_device *device, char *name, size_t size)

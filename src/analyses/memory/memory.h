@@ -20,6 +20,14 @@ struct trace_memory_op {
 	uint64_t allocations; /* given out */
 	uint64_t bytes;       /* given out */
 	int64_t kept;         /* what its calls allocated and did not release; may be negative */
+	uint64_t at_peak;     /* bytes that it had been given and were in use at the peak */
+};
+
+/* The same of a stack: who called whom to get it. */
+struct trace_memory_stack {
+	uint32_t stack; /* in trace_memory_use.stacks; 0: none is known */
+	uint64_t allocations, bytes, at_peak;
+	uint64_t unreleased_bytes;
 };
 
 struct trace_memory_device {
@@ -29,14 +37,20 @@ struct trace_memory_device {
 	int64_t peak_ns;       /* when most was allocated */
 	int64_t peak;          /* bytes */
 	int64_t peak_reserved; /* TRACE_NO_NUMBER: not said */
-	uint64_t unreleased;   /* addresses given out and not taken back in the trace */
+	/* Reserved by the allocator and in use by nobody: at the peak, and at the time when it was
+	 * most. TRACE_NO_NUMBER: not said. */
+	int64_t unused_at_peak, most_unused, most_unused_ns;
+	uint64_t peak_unseen; /* of the peak: allocated before the trace, by whom is not known */
+	uint64_t unreleased;  /* addresses given out and not taken back in the trace */
 	uint64_t unreleased_bytes;
 	ARRAY_OF(struct trace_memory_point) points; /* by time */
 	ARRAY_OF(struct trace_memory_op) ops;       /* most bytes first */
+	ARRAY_OF(struct trace_memory_stack) stacks; /* most at the peak first, then most bytes */
 };
 
 struct trace_memory_use {
 	ARRAY_OF(struct trace_memory_device) devices; /* by type and number */
+	struct intern stacks;                         /* texts, as TRACE_STACK has them; 0 is "" */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -306,8 +306,7 @@ int rocprof_read_records(struct rocprof *rocprof, const struct json_text *record
 	enum json_status status = records->bytes ? json_reader_enter(&reader, '{') : JSON_DONE;
 	int r = 0;
 
-	while (r == 0 && status == JSON_OK &&
-		(status = json_reader_member(&reader, &key)) == JSON_OK) {
+	while (r == 0 && status == JSON_OK && json_reader_member(&reader, &key) == JSON_OK) {
 		status = json_reader_value(&reader, &value);
 		if (status == JSON_OK)
 			r = read_array(rocprof, &value, taker_of(&key));

@@ -59,8 +59,7 @@ static int read_document(struct import_rows *rows, const struct strbuf *bytes)
 	enum json_status status = bytes->data ? json_reader_enter(&reader, '{') : JSON_BAD;
 	int r = 0;
 
-	while (r == 0 && status == JSON_OK &&
-		(status = json_reader_member(&reader, &key)) == JSON_OK) {
+	while (r == 0 && status == JSON_OK && json_reader_member(&reader, &key) == JSON_OK) {
 		status = json_reader_value(&reader, &value);
 		if (status == JSON_OK && key.length > strlen(key_beginning) &&
 			memcmp(key.bytes, key_beginning, strlen(key_beginning)) == 0)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Section: memory over time, by device, and which operators asked for it. */
+#include <string.h>
+
 #include "analyses/memory/memory.h"
 #include "analyses/selection.h"
+#include "model/classify.h"
 #include "report/columns.h"
 #include "report/sections.h"
 
@@ -11,6 +14,10 @@ static const struct report_column op_columns[] = {
 	{.key = "kept_bytes",
 		.kind = REPORT_BYTES,
 		.help = "what its calls allocated and did not release; may be negative"},
+	{.key = "at_peak_bytes",
+		.title = "At the peak",
+		.kind = REPORT_BYTES,
+		.help = "that it had been given and were in use at the peak"},
 	{.key = "name",
 		.title = "Operator",
 		.kind = REPORT_TEXT,
@@ -19,6 +26,24 @@ static const struct report_column op_columns[] = {
 		.shrinks_to = 16},
 };
 static const struct report_shape op_shape = REPORT_SHAPE(op_columns);
+
+static const struct report_column stack_columns[] = {
+	{.key = "at_peak_bytes", .title = "At the peak", .kind = REPORT_BYTES},
+	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES},
+	{.key = "allocations", .title = "Allocations", .kind = REPORT_COUNT},
+	{.key = "unreleased_bytes", .title = "Unreleased", .kind = REPORT_BYTES},
+	{.key = "own",
+		.title = "Own code",
+		.kind = REPORT_TEXT,
+		.shrinks_to = 16,
+		.help = "the innermost frame of the user's code; null: there is none"},
+	{.key = "frame", .title = "Innermost frame", .kind = REPORT_TEXT, .shrinks_to = 16},
+	{.key = "stack",
+		.kind = REPORT_TEXT,
+		.is_name = true,
+		.help = "from the outermost frame on, with semicolons between; null: not known"},
+};
+static const struct report_shape stack_shape = REPORT_SHAPE(stack_columns);
 
 static const struct report_column point_columns[] = {
 	{.key = "time_ns", .kind = REPORT_NS},
@@ -45,6 +70,19 @@ static const struct report_column columns[] = {
 		.title = "Reserved",
 		.kind = REPORT_BYTES,
 		.hide = REPORT_HIDE_UNKNOWN},
+	{.key = "unused_at_peak_bytes",
+		.title = "Unused",
+		.kind = REPORT_BYTES,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "reserved and in use by nobody at the peak"},
+	{.key = "most_unused_bytes",
+		.title = "Most unused",
+		.kind = REPORT_BYTES,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "the same when it was most: what fragmentation and caching take"},
+	{.key = "peak_unseen_bytes",
+		.kind = REPORT_BYTES,
+		.help = "of the peak: allocated before the trace, by whom is not known"},
 	{.key = "allocations", .title = "Allocations", .kind = REPORT_COUNT},
 	{.key = "allocated_bytes", .title = "", .kind = REPORT_BYTES},
 	{.key = "releases", .title = "Releases", .kind = REPORT_COUNT},
@@ -56,6 +94,11 @@ static const struct report_column columns[] = {
 		.kind = REPORT_ROWS,
 		.shape = &op_shape,
 		.help = "most bytes first"},
+	{.key = "stacks",
+		.total = "stacks_total",
+		.kind = REPORT_ROWS,
+		.shape = &stack_shape,
+		.help = "most bytes at the peak first"},
 	{.key = "timeline",
 		.kind = REPORT_ROWS,
 		.shape = &point_shape,
@@ -76,7 +119,70 @@ static uint32_t add_ops(struct result *result, const struct report_input *input,
 		result_u64(result, op->bytes);
 		result_u64(result, op->allocations);
 		result_i64(result, op->kept);
+		result_u64(result, op->at_peak);
 		result_text(result, op->name ? trace_text(trace, op->name) : NULL);
+	}
+	result_close(result);
+	return table;
+}
+
+/* "name (file:line)" of the user's own code? */
+static bool is_own(const char *frame, size_t length)
+{
+	const char *begin = memrchr(frame, '(', length), *end;
+	_cleanup_strbuf_ struct strbuf file = {0};
+
+	if (!begin || begin == frame || begin[-1] != ' ')
+		return false;
+	begin++;
+	end = memrchr(begin, ':', length - (size_t)(begin - frame));
+	if (!end)
+		return false;
+	strbuf_add_bytes(&file, begin, (size_t)(end - begin));
+	return strbuf_status(&file) == 0 && !strstr(file.data, "/site-packages/") &&
+	       !strstr(file.data, "/dist-packages/") && text_ends_in(file.data, ".py") &&
+	       classify_trimmed_python(file.data) == MODEL_CLASS_USER;
+}
+
+/* The innermost frame stands last. */
+static void add_frames(struct result *result, const char *stack)
+{
+	size_t length = strlen(stack), end = length, begin;
+	bool has_own = false;
+
+	for (; end && !has_own; end = begin ? begin - 1 : 0) {
+		const char *separator = memrchr(stack, TRACE_STACK_SEPARATOR, end);
+
+		begin = separator ? (size_t)(separator + 1 - stack) : 0;
+		has_own = is_own(stack + begin, end - begin);
+		if (has_own)
+			result_textf(result, "%.*s", (int)(end - begin), stack + begin);
+	}
+	if (!has_own)
+		result_null(result);
+	begin = memrchr(stack, TRACE_STACK_SEPARATOR, length)
+			? (size_t)((const char *)memrchr(stack, TRACE_STACK_SEPARATOR, length) + 1 -
+				   stack)
+			: 0;
+	result_text(result, length ? stack + begin : NULL);
+	result_text(result, length ? stack : NULL);
+}
+
+/* Returns the table. */
+static uint32_t add_stacks(struct result *result, const struct report_input *input,
+	const struct trace_memory_use *use, const struct trace_memory_device *device)
+{
+	uint32_t table = result_open(result);
+	size_t wanted = report_rows_wanted(result, input, device->stacks.count);
+
+	for (size_t i = 0; i < wanted; i++) {
+		const struct trace_memory_stack *stack = &device->stacks.items[i];
+
+		result_u64(result, stack->at_peak);
+		result_u64(result, stack->bytes);
+		result_u64(result, stack->allocations);
+		result_u64(result, stack->unreleased_bytes);
+		add_frames(result, intern_get(&use->stacks, stack->stack));
 	}
 	result_close(result);
 	return table;
@@ -96,7 +202,7 @@ static void add_points(struct result *result, const struct trace_memory_device *
 /* Who asked for it, below the table of devices. */
 struct details {
 	char device[64];
-	uint32_t table;
+	uint32_t table, stacks;
 };
 
 struct all_details {
@@ -109,8 +215,8 @@ static void all_details_done(struct all_details *all)
 }
 
 static int add_device(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct trace_memory_device *device,
-	struct all_details *all)
+	const struct trace_view *view, const struct trace_memory_use *use,
+	const struct trace_memory_device *device, struct all_details *all)
 {
 	struct details details;
 
@@ -123,6 +229,9 @@ static int add_device(struct result *result, const struct report_input *input,
 	result_i64(result, device->peak);
 	result_i64(result, device->peak_ns);
 	columns_add_number(result, device->peak_reserved);
+	columns_add_number(result, device->unused_at_peak);
+	columns_add_number(result, device->most_unused);
+	result_u64(result, device->peak_unseen);
 	result_u64(result, device->allocations);
 	result_u64(result, device->allocated_bytes);
 	result_u64(result, device->releases);
@@ -130,6 +239,7 @@ static int add_device(struct result *result, const struct report_input *input,
 	result_u64(result, device->unreleased);
 	result_u64(result, device->unreleased_bytes);
 	details.table = add_ops(result, input, view->trace, device);
+	details.stacks = add_stacks(result, input, use, device);
 	if (input->is_alone)
 		add_points(result, device);
 	else
@@ -144,7 +254,7 @@ static int add_rank(struct result *result, const struct report_input *input,
 	int r = trace_memory_init(&use, view->trace);
 
 	for (size_t i = 0; r == 0 && i < use.devices.count; i++)
-		r = add_device(result, input, view, &use.devices.items[i], all);
+		r = add_device(result, input, view, &use, &use.devices.items[i], all);
 	return r;
 }
 
@@ -182,6 +292,11 @@ static int make(struct result *result, const struct report_input *input)
 		result_show(result, details->table,
 			&(struct result_show){
 				.limit = report_rows_shown(input, 20, 10), .noun = "operators"});
+		result_lines(result, "\n");
+		result_sentencef(result, 0, "In use on %s at its peak, by stack:", details->device);
+		result_show(result, details->stacks,
+			&(struct result_show){
+				.limit = report_rows_shown(input, 20, 10), .noun = "stacks"});
 	}
 	return 0;
 }
