@@ -35,7 +35,8 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
-			"pprof, otlp, chrome, chakra, pftrace, csv, json, jsonl, perf-script, vllm-csv), "
+			"pprof, otlp, chrome, chakra, pftrace, csv, json, jsonl, perf-script, "
+			"roofline, vllm-csv), "
 			"or by the output's extension, such as -o profile.svg");
 	return best;
 }
@@ -96,7 +97,8 @@ static int export_run(int count, char **positional)
 }
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "otlp",
-	"chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "vllm-csv", NULL};
+	"chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "roofline",
+	"vllm-csv", NULL};
 
 static const struct option export_options[] = {
 	{.short_name = 'f',
@@ -119,6 +121,11 @@ static const struct option export_options[] = {
 		.argument = "TEXT",
 		.help = "Title of the profile. Default: the recorded command.",
 		.value = (void *)&arguments.asked.title},
+	{.long_name = "peak",
+		.type = OPTION_STRING,
+		.argument = "FIGURES",
+		.help = "With -f roofline: what the device can do at most, as of sonde report.",
+		.value = (void *)&arguments.asked.peak_text},
 	{.long_name = "roots",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
@@ -158,6 +165,8 @@ const struct command export_command = {
 		"  json        what report --json prints\n"
 		"  jsonl       every event as one JSON object per line, in time order\n"
 		"  perf-script samples as perf script prints them, for tools that read that\n"
+		"  roofline    an SVG of operators under the roof of the device, of traces with "
+		"sizes of inputs\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"
 		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them: for chrome, "
 		"pftrace and chakra, and for the formats of stacks, where --weight gpu is the time "

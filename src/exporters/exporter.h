@@ -14,6 +14,7 @@
 
 #include "analyses/cpu/call_tree.h"
 #include "analyses/energy/use.h"
+#include "analyses/roofline/peaks.h"
 #include "analyses/selection.h"
 #include "base/errmsg.h"
 #include "base/strbuf.h"
@@ -41,6 +42,7 @@ struct export_options {
 	const char *output;  /* where the files go, likewise */
 	enum call_tree_roots roots; /* folded, flamegraph */
 	double minimum_width_px; /* flamegraph: narrower frames are left out, at 1200 px; 0: 0.1 */
+	const struct peaks *peaks; /* roofline: what the device can do at most; NULL: by its name */
 	const struct energy_use *energy; /* of the model; NULL: none is known */
 	struct strbuf *notes; /* gets sentences on what is left out, a line each; or NULL */
 };

@@ -17,6 +17,7 @@ const struct exporter *const exporters[] = {
 	&json_exporter,
 	&jsonl_exporter,
 	&perf_script_exporter,
+	&roofline_exporter,
 	&vllm_csv_exporter,
 	NULL,
 };

@@ -9,6 +9,10 @@
 /* Formats of which every figure is a weight, or has its own. */
 int query_export_check(const struct query_export *asked, struct errmsg *err)
 {
+	if (asked->peak_text && asked->exporter != exporter_find("roofline"))
+		return errmsg_set(err, -EINVAL,
+			"--peak is for the format roofline, not for %s: leave it out",
+			asked->exporter->name);
 	if (asked->exporter->is_weighed || shown_weight(&asked->shown) == MODEL_WEIGHT_CPU)
 		return 0;
 	return errmsg_set(err, -EINVAL,
@@ -75,6 +79,7 @@ int query_export(const char *const *paths, size_t count, struct query_export *as
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_energy_use_ struct energy_use energy = {0};
 	const struct exporter *exporter = asked->exporter;
+	struct peaks peaks = {0};
 	const struct export_options options = {
 		.size = sizeof(options),
 		.title = asked->title,
@@ -84,9 +89,12 @@ int query_export(const char *const *paths, size_t count, struct query_export *as
 		.minimum_width_px = asked->minimum_width_px,
 		.notes = notes,
 		.energy = &energy,
+		.peaks = asked->peak_text ? &peaks : NULL,
 	};
 	int r = query_export_check(asked, err);
 
+	if (r == 0 && asked->peak_text)
+		r = peaks_parse(&peaks, asked->peak_text, err);
 	if (r < 0 || selection_check(&asked->selection, exporter->shows, err) < 0)
 		return -EINVAL;
 	r = load(paths, count, asked, &model, &energy, notes, err);

@@ -13,6 +13,7 @@ struct query_export {
 	const char *roots;          /* of roots_choices */
 	/* As in struct export_options. */
 	const char *title, *output;
+	const char *peak_text; /* NULL: not given */
 	double minimum_width_px;
 };
 

@@ -5,6 +5,7 @@ counter, and against TraceLens' published figures."""
 import json
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from trace_files import write_kineto
@@ -101,6 +102,7 @@ def test_a_trace_without_sizes_says_how_to_get_them(sonde, tmp_path):
                                                    "ts": 0, "dur": 5}])
     assert "record_shapes=True" in sonde("report", "--by", "roofline", path, check=0).stdout
     assert "roof" not in sonde("report", path, check=0).stdout
+    assert "record_shapes=True" in sonde("export", "-f", "roofline", "-o", "-", path, check=1).stderr
 
 
 def test_tables_as_csv_and_after_import(sonde, trace, tmp_path):
@@ -108,6 +110,23 @@ def test_tables_as_csv_and_after_import(sonde, trace, tmp_path):
     sonde("import", "-o", capture, trace, check=0)
     assert roofline(sonde, capture) == roofline(sonde, trace)
     assert "aten::mm" in sonde("report", "--csv", "--by", "roofline", trace, check=0).stdout
+
+
+def test_the_roof_as_a_picture(sonde, trace, tmp_path):
+    picture = tmp_path / "trace.roofline.svg"
+    sonde("export", "-f", "roofline", "-o", picture, trace, check=0)
+    root = ElementTree.parse(picture).getroot()
+    points = [each for each in root.iter("{http://www.w3.org/2000/svg}circle") if len(each)]
+    titles = [each[0].text for each in points]
+    assert len(titles) == 2 and titles[0].startswith("aten::mm\n[[4096, 4096], [4096, 4096]]") and "bound by compute" in titles[0]
+    # More operations a byte lie farther right, more a second higher.
+    (mm_x, mm_y), (add_x, add_y) = [(float(each.get("cx")), float(each.get("cy"))) for each in points]
+    assert mm_x > add_x and mm_y < add_y
+    assert any("bf16: 312 TFLOP/s" in (each.text or "") for each in root.iter("{http://www.w3.org/2000/svg}text"))
+    given = sonde("export", "-f", "roofline", "--peak", "bf16=400,tbps=3", "-o", "-", trace, check=0).stdout
+    assert "bf16: 400 TFLOP/s" in given
+    wrong = sonde("export", "-f", "chrome", "--peak", "bf16=400", "-o", "-", trace, check=2).stderr
+    assert "--peak is for the format roofline" in wrong
 
 
 # TraceLens' report of Qwen1.5-0.5B on an H100 (tests/traces/compare_test_e2e/reference/h100_perf_report_csvs of commit

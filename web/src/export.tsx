@@ -18,6 +18,7 @@ const FORMATS: [string, string, boolean][] = [
   ["chrome", "Chrome trace", false],
   ["pftrace", "Perfetto trace of the rows", false],
   ["chakra", "Chakra trace", false],
+  ["roofline", "operators under the roof (SVG)", false],
 ];
 
 // What is being made, or why it could not be.

@@ -351,6 +351,7 @@ static void add_advice(struct result *result, const struct roofline *roofline)
 	_cleanup_strbuf_ struct strbuf text = {0};
 	const struct result_advice known = {
 		.id = "below_roof",
+		.docs = "docs/roofline.md",
 		.saves_ns = (uint64_t)(roofline->saves_ns + 0.5),
 		.evidence = {{"work_ns", (double)roofline->work_ns},
 			{"known_ns", (double)roofline->known_ns},
