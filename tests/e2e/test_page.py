@@ -179,8 +179,8 @@ def test_a_model_and_its_tokens(sonde, torch2, tmp_path, open_page):
     command = [torch2, ROOT / "examples" / "generate.py", "--layers", "2", "--requests", "2", "--tokens", "7"]
     rail = tmp_path / "rail.jsonl"
     rail.write_text("".join(json.dumps(line) + "\n" for line in [
-        {"sonde_energy": 1, "domains": [{"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 5}]},
-        *({"t_ms": t, "domain": "package-0", "energy_j": 0.05 * t} for t in range(0, 120_000, 5))]))
+        {"sonde_energy": 1, "domains": [{"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 2}]},
+        *({"t_ms": t, "domain": "package-0", "energy_j": 0.05 * t} for t in range(0, 120_000, 2))]))
     sonde("record", "--energy", f"replay:{rail}", "--hooks", "transformers:component", "-o", capture, "--", *command, check=0)
     address = Path(tmp_path / "page.html").as_uri()
     sonde("report", "--html", tmp_path / "page.html", capture, check=0)
@@ -206,7 +206,8 @@ def test_a_model_and_its_tokens(sonde, torch2, tmp_path, open_page):
     assert re.fullmatch(r"Token 2 took [\d.]+ [mµn]?s\. ?", watched.page.query_selector_all(".details")[1].inner_text())
 
     requests = sonde("report", "--by", "token", "--json", capture, check=0).json()["inference"]["requests"]
-    joules = [request["energy"]["full_j"] / request["output_tokens"] for request in requests]
+    joules = [request["energy"]["full_j"] for request in requests]  # both have 7 tokens; null: too short for the sensor
+    assert any(joules)
     watched.page.locator("main select").select_option("energy")
     watched.page.wait_for_url("**#/tokens/energy")
     shades = [{cell.get_attribute("style") for cell in strip.query_selector_all("i")} for strip in watched.page.query_selector_all(".tokens")]
