@@ -25,12 +25,12 @@ demo: deps-demo all
 	@tools/demo $(BUILD)/sonde
 
 test: deps-test everything
-	meson test -C $(BUILD) --no-rebuild --no-suite e2e --no-suite vendor --print-errorlogs
+	meson test -C $(BUILD) --no-rebuild --no-suite e2e --no-suite vendor --no-suite slow --print-errorlogs
 	SONDE=$(BUILD)/sonde tests/e2e/run -rs $(PYTEST)
 
 test-all: deps-test everything
 	tools/venv torch2 || true
-	meson test -C $(BUILD) --no-rebuild --suite vendor --print-errorlogs
+	meson test -C $(BUILD) --no-rebuild --suite vendor --suite slow --print-errorlogs
 	tools/tidy $(BUILD)
 	$(MAKE) test PYTEST=--slow
 

@@ -21,6 +21,7 @@ const struct command *const commands[] = {
 	&diff_command,
 	&mcp_command,
 	&import_command,
+	&merge_command,
 	&runs_command,
 	&chakra_command,
 	&ctl_command,

@@ -13,6 +13,7 @@
 #include "base/input_file.h"
 #include "base/parallel.h"
 #include "base/warn.h"
+#include "capture/split/merge.h"
 #include "importers/importer.h"
 #include "load/progress.h"
 #include "load/rank_files.h"
@@ -501,6 +502,45 @@ static int load_recordings(struct model **ret_model, const struct loading *loadi
 		r = load_run(ret_model, paths.items, paths.count, shown, selection, err);
 	array_done(&paths);
 	return r;
+}
+
+static int merge_sources(const struct loading *loading, const char *output,
+	const struct capture_writer_options *options, uint64_t *ret_bytes, struct errmsg *err)
+{
+	size_t count = loading->sources.count;
+	struct model_source *clocks = calloc(count, sizeof(*clocks));
+	struct capture_merge_source *sources = calloc(count, sizeof(*sources));
+	int r = clocks && sources ? 0 : errmsg_set(err, -ENOMEM, "memory ran out");
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		clocks[i].path = loading->sources.items[i].path;
+	if (r == 0)
+		r = run_find_clocks(clocks, count, err);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		sources[i] = (struct capture_merge_source){clocks[i].path, clocks[i].clock};
+	if (r == 0)
+		r = capture_merge(output, sources, count, options, ret_bytes, err);
+	free(clocks);
+	free(sources);
+	return r;
+}
+
+int load_merge(const char *const *paths, size_t count, const char *output,
+	const struct capture_writer_options *options, size_t *ret_count, uint64_t *ret_bytes,
+	struct errmsg *err)
+{
+	_cleanup_(loading_done) struct loading loading = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	int r = find_sources(&loading, paths, count, err);
+
+	if (r < 0)
+		return r;
+	if (!is_run(&loading))
+		return errmsg_set(err, -EINVAL,
+			"%s has more than recordings of sonde, or none: give recordings alone, or "
+			"traces alone",
+			paths[0]);
+	*ret_count = loading.sources.count;
+	return merge_sources(&loading, output, options, ret_bytes, err);
 }
 
 bool load_is_foreign(const char *const *paths, size_t count)

@@ -8,6 +8,7 @@
 
 #include "analyses/selection.h"
 #include "base/errmsg.h"
+#include "capture/writer/writer.h"
 #include "load/capture.h"
 #include "load/trace_file.h"
 #include "model/trace_capture.h"
@@ -26,6 +27,14 @@ struct load_options {
  * which are one run, with samples.
  */
 bool load_is_foreign(const char *const *paths, size_t count);
+
+/*
+ * Writes recordings, named or in a folder, into one capture, on one clock: capture/split/merge.h.
+ * -EINVAL with a sentence where they are not recordings. Returns how many there were.
+ */
+int load_merge(const char *const *paths, size_t count, const char *output,
+	const struct capture_writer_options *options, size_t *ret_count, uint64_t *ret_bytes,
+	struct errmsg *err);
 
 /*
  * One recording, and several that are a run, become a model without rows: model_make_rows() makes

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "analyses/device/idle_spans.h"
+#include "analyses/program/collective_calls.h"
 #include "analyses/program/trace_programs.h"
 #include "compat/hta/hta.h"
 #include "load/trace_samples.h"
@@ -52,8 +53,18 @@ static int weigh(void *context)
 
 /* ---- what sections need ---- */
 
-/* By itself a recording has no sections of rows without device work or memory; and other tools'
- * definitions have no steps and ranges. */
+/* Calls of collectives are of rows, too, since those of devices are. */
+static bool has_collectives(const struct model *model)
+{
+	array_foreach (&model->ranges, range) {
+		if (collective_is_call(range->name))
+			return true;
+	}
+	return false;
+}
+
+/* By itself a recording has no sections of rows without device work, memory or collectives; and
+ * other tools' definitions have no steps and ranges. */
 static unsigned needs_of(const struct making *making)
 {
 	const struct query_options *options = making->options;
@@ -65,7 +76,7 @@ static unsigned needs_of(const struct making *making)
 		needs = report_sections_need(
 			options->by, is_foreign ? REPORT_OF_FOREIGN : REPORT_OF_RECORDING);
 	else if (making->form == REPORT_FORM_JSON || model->device_works.count ||
-		 model->device_memory.count)
+		 model->device_memory.count || has_collectives(model))
 		needs = REPORT_NEEDS_ROWS;
 	if (!options->by && ((is_foreign && !options->hta_compatible) || model->traces.count > 1))
 		needs |= REPORT_NEEDS_PROGRAMS;

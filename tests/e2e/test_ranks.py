@@ -3,8 +3,10 @@
 
 import json
 import os
+import subprocess
 
 import pytest
+from perfetto_packets import Trace
 
 # Each rank does as much in each step, but rank 1, which does three times as much.
 PROGRAM = """
@@ -186,3 +188,134 @@ def test_the_rank_in_a_name_is_the_launchers(sonde, tmp_path):
     sonde("record", "-o", tmp_path / "new" / "%r-%p.pftrace", "--", "true", env={"PMI_RANK": "7"}, check=0)
     (capture,) = (tmp_path / "new").iterdir()
     assert capture.name.startswith("7-")
+
+
+def test_a_run_is_merged_into_one_file(sonde, record_ranks, tmp_path):
+    """The file says what the captures do, and Perfetto finds no fault with it."""
+    captures = record_ranks(RANK, 2)
+    merged = tmp_path / "merged.pftrace"
+    sonde("merge", "-o", merged, captures[0].parent, check=0)
+    found, expected = (json.loads(sonde("report", "--json", path, check=0).stdout) for path in (merged, captures[0].parent))
+    for data in (found, expected):
+        assert data["capture"].pop("recordings") == 2
+        data.pop("capture")
+    assert found == expected
+    trace = Trace(merged)
+    assert trace.faults == [] and trace.symbols and len(trace.sequences) == 2
+    done = sonde("merge", captures[0].parent)
+    assert done.status == 2 and "-o" in done.stderr
+
+
+def test_traces_of_ranks_are_merged_into_one_file(sonde, tmp_path):
+    def kernel(name, rank, ts):
+        args = {"correlation": 5, "stream": 7, "device": rank}
+        return [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 10 + rank, "tid": 1, "ts": ts, "dur": 1, "args": args},
+                {"ph": "X", "cat": "kernel", "name": name, "pid": rank, "tid": 7, "ts": ts + 5, "dur": 9, "args": args}]
+
+    paths = []
+    for rank in range(2):
+        paths.append(tmp_path / f"rank{rank}.json")
+        paths[-1].write_text(json.dumps({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": kernel("gemm", rank, 10 + rank)}))
+    merged = tmp_path / "merged.pftrace"
+    sonde("merge", "-o", merged, *paths, check=0)
+    trace = Trace(merged)
+    assert trace.faults == [] and trace.stages == 2
+    by_files, by_merged = (json.loads(sonde("report", "--json", "--by", "kernel", *given, check=0).stdout) for given in (paths, [merged]))
+    assert by_files["kernel"] == by_merged["kernel"]
+
+
+HOSTS = 4
+SLOW_RANK = 5
+ALL_REDUCES = """
+import os, sys, time
+import torch
+import torch.distributed as distributed
+
+torch.set_num_threads(1)
+distributed.init_process_group("gloo", init_method=sys.argv[1], rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+x = torch.randn(64, 64)
+distributed.barrier()
+for step in range(20):
+    time.sleep(0.05 if distributed.get_rank() == %d else 0.005)
+    distributed.all_reduce(x)
+distributed.destroy_process_group()
+""" % SLOW_RANK
+
+
+@pytest.fixture
+def hosts():
+    """Network namespaces on one bridge: host I has the address 10.99.0.(I + 1)."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+
+    def ip(*words, check=True):
+        return subprocess.run(["ip", *words], capture_output=True, text=True, check=check)
+
+    def remove():
+        for host in range(HOSTS):
+            ip("netns", "del", f"sonde{host}", check=False)
+        ip("link", "del", "sondebr", check=False)
+
+    remove()
+    if ip("link", "add", "sondebr", "type", "bridge", check=False).returncode:
+        pytest.skip("this machine makes no bridges")
+    ip("link", "set", "sondebr", "up")
+    for host in range(HOSTS):
+        ip("netns", "add", f"sonde{host}")
+        ip("link", "add", f"sondev{host}", "type", "veth", "peer", "name", "eth0", "netns", f"sonde{host}")
+        ip("link", "set", f"sondev{host}", "master", "sondebr", "up")
+        ip("-n", f"sonde{host}", "addr", "add", f"10.99.0.{host + 1}/24", "dev", "eth0")
+        for device in ("eth0", "lo"):
+            ip("-n", f"sonde{host}", "link", "set", device, "up")
+    yield [f"sonde{host}" for host in range(HOSTS)]
+    remove()
+
+
+def varint_of(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def shift_time_of_day(sonde, capture, skew_ns):
+    """A double of a host whose time of day is wrong: the one reading that its capture has of it."""
+    start_ns = json.loads(sonde("report", "--json", capture, check=0).stdout)["session"]["start_unix_time_ns"]
+    data = capture.read_bytes()
+    assert varint_of(start_ns) in data
+    capture.write_bytes(data.replace(varint_of(start_ns), varint_of(start_ns + skew_ns)))
+
+
+@pytest.mark.slow
+def test_gloo_over_four_hosts_whose_clocks_are_wrong(sonde, sonde_path, hosts, tmp_path):
+    """Four hosts of two ranks each. All have one CLOCK_MONOTONIC in truth, so clocks that are aligned well are moved alike."""
+    program, folder = tmp_path / "rank.py", tmp_path / "run"
+    program.write_text(ALL_REDUCES)
+    ranks = []
+    for rank in range(2 * HOSTS):
+        env = {**os.environ, "PYTHONPATH": str(sonde_path.parent / "python"), "RANK": str(rank), "WORLD_SIZE": str(2 * HOSTS),
+               "GLOO_SOCKET_IFNAME": "eth0"}
+        command = [sonde_path, "record", "-q", "--uncompressed", "-o", folder / "%h-%r.pftrace", "--", "/usr/bin/python3", program,
+                   "tcp://10.99.0.1:29555"]
+        host = f"node{rank // 2}"
+        ranks.append(subprocess.Popen(["ip", "netns", "exec", hosts[rank // 2], "unshare", "--uts", "sh", "-c",
+                                       'hostname "$0"; exec "$@"', host, *map(os.fspath, command)], env=env))
+    assert [process.wait(timeout=240) for process in ranks] == [0] * len(ranks)
+    skews_ns = [0, 80_000_000, -45_000_000, 700_000_000]
+    for rank in range(2 * HOSTS):
+        shift_time_of_day(sonde, folder / f"node{rank // 2}-{rank}.pftrace", skews_ns[rank // 2])
+    found = json.loads(sonde("report", "--json", folder, check=0).stdout)
+    recordings = found["recordings"]
+    assert {row["clock_source"] for row in recordings} == {"collectives"}
+    shifts = [row["clock_shift_ns"] for row in recordings]
+    assert max(shifts) - min(shifts) <= 2 * max(row["clock_error_ns"] for row in recordings) < 45_000_000, recordings
+    collectives = found["ranks"]["collectives"]
+    assert collectives["ranks"][0]["rank"] == SLOW_RANK and collectives["ranks"][0]["last"] >= 18, collectives["ranks"]
+    (kind,) = [kind for kind in collectives["kinds"] if kind["name"] == "all_reduce"]
+    assert (kind["count"], kind["ranks"], kind["bytes"], kind["last_rank"]) == (20, 2 * HOSTS, 64 * 64 * 4, SLOW_RANK)
+    assert kind["bus_bandwidth"] == pytest.approx(kind["algorithm_bandwidth"] * 2 * 7 / 8)
+    assert len({row["pid"] for row in found["tables"]["process"]["rows"]}) == len(found["tables"]["process"]["rows"])
+    sonde("merge", "-o", tmp_path / "merged.pftrace", folder, check=0)
+    assert Trace(tmp_path / "merged.pftrace").faults == []
+    assert json.loads(sonde("report", "--json", tmp_path / "merged.pftrace", check=0).stdout)["ranks"] == found["ranks"]

@@ -5,9 +5,12 @@
  */
 #include "trace-example.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyses/program/collective_calls.h"
+#include "analyses/program/collective_size.h"
 #include "analyses/program/collectives.h"
 
 #define MS     INT64_C(1000000)
@@ -328,6 +331,74 @@ static void times_may_be_anything(void **state)
 	end_job(&job);
 }
 
+/* ---- how fast ---- */
+
+static void bandwidths_are_nccls(void **state)
+{
+	struct collective_kind kind = {.name = "all_reduce",
+		.ranks = 8,
+		.count = 2,
+		.bytes = 1000000,
+		.transfer_ns = 2 * 1000000};
+
+	(void)state;
+	assert_true(fabs(collective_algorithm_bandwidth(&kind) - 1e9) < 1);
+	assert_true(fabs(collective_bus_bandwidth(&kind) - 1.75e9) < 1);
+	kind.name = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL";
+	assert_true(fabs(collective_bus_bandwidth(&kind) - 0.875e9) < 1);
+	kind.name = "barrier";
+	assert_true(isnan(collective_bus_bandwidth(&kind)));
+	kind.name = "_allgather_base";
+	kind.bytes = TRACE_NO_NUMBER;
+	assert_true(isnan(collective_bus_bandwidth(&kind)));
+	assert_int_equal(collective_size_of_part("all_gather", 100, 8), 800);
+	assert_int_equal(collective_size_of_part("all_reduce", 100, 8), 100);
+	assert_int_equal(collective_element_bytes("BFloat16"), 2);
+}
+
+static void algorithms_are_in_names(void **state)
+{
+	char algorithm[16], protocol[16];
+
+	(void)state;
+	collective_algorithm(ALL_REDUCE, algorithm, protocol, sizeof(algorithm));
+	assert_string_equal(algorithm, "RING");
+	assert_string_equal(protocol, "LL");
+	collective_algorithm("ncclDevKernel_AllReduce_Sum_bf16_TREE_LL128(ncclWork*)", algorithm,
+		protocol, sizeof(algorithm));
+	assert_string_equal(algorithm, "TREE");
+	assert_string_equal(protocol, "LL128");
+	collective_algorithm(
+		"ncclDevKernel_Generic(ncclDevKernelArgs)", algorithm, protocol, sizeof(algorithm));
+	assert_string_equal(algorithm, "");
+	assert_false(collective_is_call("allreduce_bench"));
+	assert_true(collective_is_call("gloo:all_reduce") && collective_is_call("MPI_Allreduce"));
+}
+
+/* A compute kernel of rank 0 hides half of its all-reduces; of rank 1 nothing does. */
+static void what_hides_collectives_is_named(void **state)
+{
+	struct job job;
+
+	(void)state;
+	begin_job(&job, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		for (int64_t j = 0; j < 10; j++) {
+			add_kernel(job.traces[i], ALL_REDUCE, j * 10 * MS, j * 10 * MS + 2 * MS);
+			if (i == 0)
+				example_launch(job.traces[i], "gemm", STREAM + 1,
+					j * 10 * MS - 5 * US, US, j * 10 * MS + MS, MS, 1000 + j);
+		}
+	}
+	analyse(&job);
+	assert_int_equal(job.found.kinds.count, 1);
+	assert_int_equal(job.found.kinds.items[0].parts_ns, 40 * MS);
+	assert_int_equal(job.found.kinds.items[0].exposed_ns, 30 * MS);
+	assert_string_equal(job.found.kinds.items[0].hidden_by, "gemm");
+	assert_string_equal(job.found.kinds.items[0].algorithm, "RING");
+	end_job(&job);
+}
+
 /* ---- simulation ---- */
 
 #define RANKS      64
@@ -447,7 +518,7 @@ static void check_seed(uint64_t seed, double *worst)
 	end_job(&job);
 }
 
-static uint64_t seeds = 1000;
+static uint64_t seeds = 40;
 
 static void the_slow_rank_of_64_is_found(void **state)
 {
@@ -472,6 +543,9 @@ int main(int count, char **arguments)
 		cmocka_unit_test(what_does_not_end_together_is_left_out),
 		cmocka_unit_test(ranks_that_are_not_here_are_counted),
 		cmocka_unit_test(times_may_be_anything),
+		cmocka_unit_test(bandwidths_are_nccls),
+		cmocka_unit_test(algorithms_are_in_names),
+		cmocka_unit_test(what_hides_collectives_is_named),
 		cmocka_unit_test(the_slow_rank_of_64_is_found),
 	};
 

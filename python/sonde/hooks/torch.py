@@ -65,6 +65,8 @@ def _wrap_step_of_class(original: Function) -> Function:
 
 # ---- collectives ----
 
+_C10D = "torch.distributed.distributed_c10d"
+
 
 def _bytes_of(value: Any) -> int:
     if isinstance(value, (list, tuple)):
@@ -72,18 +74,33 @@ def _bytes_of(value: Any) -> int:
     return value.numel() * value.element_size() if hasattr(value, "element_size") else 0
 
 
+def _group(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """The process group of a call, by its name and size; nothing where torch does not say."""
+    module = sys.modules[_C10D]
+    names = getattr(getattr(module, "_world", module), "pg_names", None) or getattr(module, "_pg_names", {})
+    try:
+        group = kwargs.get("group")
+        if group is None:
+            group = next((value for value in args if type(value).__name__.startswith("ProcessGroup")), None)
+        if group is None:
+            group = module._get_default_group()
+        return {"group": str(names[group]), "group_size": int(group.size())}
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
+        return {}
+
+
 def _collective(position: int, name: str) -> Callable[..., Dict[str, Any]]:
     """The fields of a call whose argument at `position`, or called `name`, is what this rank sends or receives."""
 
     def fields(*args: Any, **kwargs: Any) -> Dict[str, Any]:
         value = kwargs[name] if name in kwargs else args[position] if len(args) > position else None
-        return {"bytes": _bytes_of(value), "async": bool(kwargs.get("async_op", False))}
+        return {"bytes": _bytes_of(value), "async": bool(kwargs.get("async_op", False)), **_group(args, kwargs)}
 
     return fields
 
 
-def _barrier(*_args: Any, **kwargs: Any) -> Dict[str, Any]:
-    return {"async": bool(kwargs.get("async_op", False))}
+def _barrier(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+    return {"async": bool(kwargs.get("async_op", False)), **_group(args, kwargs)}
 
 
 # The argument that holds what this rank puts in, or for recv what it gets.
@@ -115,8 +132,6 @@ def _range(module: str, attribute: str, name: str, fields: Optional[Callable[...
            optional: bool = False) -> Hook:
     return _hook(module, attribute, ranged(DOMAIN, name, fields, unless=is_compiling), optional=optional)
 
-
-_C10D = "torch.distributed.distributed_c10d"
 
 HOOKS: Tuple[Hook, ...] = (
     _hook("torch.optim.optimizer", "register_optimizer_step_post_hook", _register_step,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which parts of ranks in collectives belong together. */
-#include "analyses/program/collective_match.h"
+#include "analyses/program/collective_calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -70,6 +70,15 @@ static bool is_together(const struct collective_part *a, const struct collective
 	return a->kind == b->kind && collective_parts_compare(a, b) == 0;
 }
 
+static int64_t bytes_of(const struct collective_part *parts, size_t count)
+{
+	int64_t bytes = TRACE_NO_NUMBER;
+
+	for (size_t i = 0; i < count; i++)
+		bytes = MAX(bytes, parts[i].bytes);
+	return bytes;
+}
+
 static int add_matches(struct collective_matches *matches)
 {
 	const struct collective_part *parts = matches->parts.items;
@@ -85,9 +94,23 @@ static int add_matches(struct collective_matches *matches)
 		else
 			r = array_append(
 				&matches->items, (struct collective_match){.first = (uint32_t)i,
-							 .count = (uint32_t)(next - i)});
+							 .count = (uint32_t)(next - i),
+							 .bytes = bytes_of(&parts[i], next - i)});
 	}
 	return r;
+}
+
+int collective_matches_finish(struct collective_matches *matches)
+{
+	int r;
+
+	if (matches->ranks.entries.count < 2)
+		return 0;
+	number_parts(matches);
+	r = collective_clusters_split(matches);
+	if (r == 0)
+		r = add_matches(matches);
+	return r < 0 ? r : collective_clocks_find(matches);
 }
 
 int collective_matches_init(
@@ -97,14 +120,8 @@ int collective_matches_init(
 
 	*matches = (struct collective_matches){0};
 	r = collective_parts_find(matches, views, view_count);
-	if (r == 0 && matches->ranks.entries.count > 1) {
-		number_parts(matches);
-		r = collective_clusters_split(matches);
-		if (r == 0)
-			r = add_matches(matches);
-		if (r == 0)
-			r = collective_clocks_find(matches);
-	}
+	if (r == 0)
+		r = collective_matches_finish(matches);
 	if (r < 0)
 		collective_matches_done(matches);
 	return r;
@@ -117,6 +134,7 @@ void collective_matches_done(struct collective_matches *matches)
 	array_done(&matches->kinds);
 	array_done(&matches->parts);
 	array_done(&matches->items);
+	collective_covers_done(&matches->covers);
 	free(matches->clocks);
 	matches->clocks = NULL;
 }

@@ -2,6 +2,7 @@
 /* Of collectives.c: the parts that ranks have in collectives, and which belong together. */
 #pragma once
 
+#include "analyses/program/collective_overlap.h"
 #include "analyses/program/rank_steps.h"
 
 /* Two traces may say that they are of one rank. */
@@ -17,7 +18,11 @@ struct collective_part {
 	uint64_t step; /* RANK_NO_STEP: of none, or steps do not count */
 	int64_t sequence;
 	uint32_t number; /* among equals, in the order of the rank's work */
+	uint32_t kernel; /* string; 0: of no device */
 	int64_t start_ns, end_ns;
+	int64_t bytes;      /* of the message, as NCCL counts it; TRACE_NO_NUMBER: not known */
+	int64_t exposed_ns; /* without a compute kernel beside it */
+	bool is_call;       /* of the host, which waits in it */
 };
 
 /* What all parts of a match have in common; compared as bytes. Strings of `strings`. */
@@ -32,7 +37,8 @@ struct collective_match_kind {
 /* Parts of different ranks: parts.items[first] … */
 struct collective_match {
 	uint32_t first, count;
-	bool apart; /* their ends: they do not belong together */
+	int64_t bytes; /* of the largest part; TRACE_NO_NUMBER: not known */
+	bool apart;    /* their ends: they do not belong together */
 };
 
 /* What the ends say about a rank's clock: it shows a time T of the first rank's as
@@ -49,6 +55,7 @@ struct collective_matches {
 	ARRAY_OF(struct collective_match_kind) kinds;
 	ARRAY_OF(struct collective_part) parts;
 	ARRAY_OF(struct collective_match) items;
+	struct collective_covers covers;
 	struct collective_clock *clocks; /* by id of the rank */
 	int64_t middle_ns;
 	uint64_t one_sided, unmatched, apart, end_error_ns;
@@ -66,6 +73,9 @@ int collective_clocks_find(struct collective_matches *matches);
 /* Splits ranks that have collectives of their own, where groups are not known: their parts get
  * a kind of their own. Likewise. */
 int collective_clusters_split(struct collective_matches *matches);
+
+/* Of a collective's or a kernel's name: need a rank not wait for all others in it? */
+bool collective_is_one_sided(const char *name);
 
 /* Returns 0 or -ENOMEM: parts of all views, in no order. */
 int collective_parts_find(

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "analyses/device/communication.h"
-#include "analyses/program/collective_match.h"
+#include "analyses/program/collective_calls.h"
+#include "analyses/program/collective_size.h"
 
 struct gathering {
 	struct collective_matches *matches;
@@ -15,6 +16,7 @@ struct gathering {
 	struct rank_steps steps;
 	bool uses_steps;
 	uint32_t *parents; /* of the view's rows */
+	struct collective_overlap overlap;
 	struct intern kinds;
 };
 
@@ -99,7 +101,7 @@ static bool contains_any(const char *text, const char *const *words)
 }
 
 /* Need a rank not wait for all others? */
-static bool is_one_sided(const char *name)
+bool collective_is_one_sided(const char *name)
 {
 	static const char *const all[] = {
 		"allreduce", "allgather", "reducescatter", "alltoall", "barrier", NULL};
@@ -152,6 +154,21 @@ static void add_size(
 		kind->elements = number_of(details, offsetof(struct trace_collective, in_elements));
 }
 
+/* Of the larger buffer; see collective_size.h. */
+static int64_t bytes_of(const struct trace *trace, const struct details *details)
+{
+	const int64_t in = number_of(details, offsetof(struct trace_collective, in_elements));
+	const int64_t out = number_of(details, offsetof(struct trace_collective, out_elements));
+	const uint32_t dtype = text_of(details, offsetof(struct trace_collective, dtype));
+	const unsigned element_bytes = collective_element_bytes(trace_text(trace, dtype));
+	int64_t bytes;
+
+	if (!element_bytes || MAX(in, out) < 0 ||
+		__builtin_mul_overflow(MAX(in, out), (int64_t)element_bytes, &bytes))
+		return TRACE_NO_NUMBER;
+	return bytes;
+}
+
 static int add_kind(struct gathering *gathering, const char *name, const char *kernel,
 	const struct details *details, struct collective_part *part)
 {
@@ -194,6 +211,7 @@ static int add_part(struct gathering *gathering, const struct trace_view_work *w
 	const char *name = told ? trace_text(trace, told) : details.operator?: kernel;
 	struct collective_part part = {
 		.step = RANK_NO_STEP,
+		.bytes = bytes_of(trace, &details),
 		.start_ns = rank_common_ns(gathering->views, view, work->start_ns),
 		.end_ns = rank_common_ns(gathering->views, view, work->end_ns),
 	};
@@ -205,7 +223,7 @@ static int add_part(struct gathering *gathering, const struct trace_view_work *w
 
 	if (rank.rank == MODEL_NONE || (trace->recorded && !launch))
 		return 0;
-	if (is_one_sided(name)) {
+	if (collective_is_one_sided(name)) {
 		gathering->matches->one_sided++;
 		return 0;
 	}
@@ -215,11 +233,134 @@ static int add_part(struct gathering *gathering, const struct trace_view_work *w
 	r = intern_add(&gathering->matches->ranks, &rank, sizeof(rank), &part.rank);
 	if (r >= 0)
 		r = add_kind(gathering, name, kernel, &details, &part);
+	if (r == 0)
+		r = add_string(gathering, kernel, strcspn(kernel, "("), &part.kernel);
+	if (r == 0)
+		r = collective_overlap_add(&gathering->overlap, work->start_ns, work->end_ns,
+			gathering->matches->kinds.items[part.kind].name,
+			&gathering->matches->strings, &gathering->matches->covers,
+			&part.exposed_ns);
 	if (r < 0)
 		return r;
 	if (part.sequence != TRACE_NO_NUMBER)
 		part.step = RANK_NO_STEP; /* it says more */
 	return array_append(&gathering->matches->parts, part);
+}
+
+/* ---- calls of the host ---- */
+
+static const struct model_range_field *field_of(
+	const struct model *model, const struct model_range *range, const char *name)
+{
+	for (uint32_t i = 0; i < range->field_count; i++) {
+		const struct model_range_field *field =
+			&model->range_fields.items[range->first_field + i];
+
+		if (strcmp(field->name, name) == 0)
+			return field;
+	}
+	return NULL;
+}
+
+static int64_t field_number(
+	const struct model *model, const struct model_range *range, const char *name)
+{
+	const struct model_range_field *field = field_of(model, range, name);
+
+	return field && field->type != WIRE_RANGE_TEXT && field->type != WIRE_RANGE_DOUBLE
+		       ? (int64_t)field->value
+		       : TRACE_NO_NUMBER;
+}
+
+/* An asynchronous one is over when it is issued; one in another is that one's. */
+static bool is_call(const struct model *model, const struct model_range *range,
+	const struct model_range *before)
+{
+	const struct model_range_field *async = field_of(model, range, COLLECTIVE_ASYNC);
+
+	return collective_is_call(range->name) && !range->is_mark && !range->is_open &&
+	       !(async && async->value) &&
+	       model->processes.items[range->process].rank != MODEL_NONE &&
+	       !(before && before->thread == range->thread && before->end_ns > range->start_ns);
+}
+
+static int add_call(
+	struct gathering *gathering, const struct model *model, const struct model_range *range)
+{
+	const struct trace *trace = gathering->view->trace;
+	const struct model_range_field *group = field_of(model, range, COLLECTIVE_GROUP);
+	const int64_t start_ns = (int64_t)(range->start_ns - trace->recorded_from_ns);
+	struct collective_call call = {
+		.rank.rank = model->processes.items[range->process].rank,
+		.name = range->name,
+		.group = group && group->type == WIRE_RANGE_TEXT ? group->text : NULL,
+		.group_size = field_number(model, range, COLLECTIVE_GROUP_SIZE),
+		.sequence = field_number(model, range, COLLECTIVE_SEQUENCE),
+		.bytes = field_number(model, range, COLLECTIVE_BYTES),
+		.step = RANK_NO_STEP,
+		.start_ns = rank_common_ns(gathering->views, gathering->view, start_ns),
+	};
+
+	call.end_ns = call.start_ns + (int64_t)(range->end_ns - range->start_ns);
+	if (call.bytes != TRACE_NO_NUMBER)
+		call.bytes = collective_size_of_part(range->name, call.bytes, call.group_size);
+	if (gathering->uses_steps)
+		call.step = rank_step_at(&gathering->steps, call.rank.rank, call.start_ns);
+	return collective_calls_add(gathering->matches, &gathering->kinds, &call);
+}
+
+static int add_calls(struct gathering *gathering)
+{
+	const struct model *model = gathering->view->trace->recorded;
+	struct map_u64 last_of_thread = {0};
+	int r = 0;
+
+	for (size_t i = 0; model && r == 0 && i < model->ranges.count; i++) {
+		const struct model_range *range = &model->ranges.items[i];
+		const struct model_range *before = NULL;
+		uint64_t known;
+
+		if (map_u64_get(&last_of_thread, range->thread, &known))
+			before = &model->ranges.items[known];
+		if (!is_call(model, range, before))
+			continue;
+		r = add_call(gathering, model, range);
+		if (r == 0)
+			r = map_u64_set(&last_of_thread, range->thread, i);
+	}
+	map_u64_done(&last_of_thread);
+	return r;
+}
+
+/* ---- all ---- */
+
+static bool communicates(const struct trace_view *view, uint32_t device)
+{
+	array_foreach (&view->works, work) {
+		if (work->kind == TRACE_COMMUNICATION &&
+			view->streams.items[work->stream].device == device)
+			return true;
+	}
+	return false;
+}
+
+/* Of one device: its own kernels hide its communication. */
+static int add_device(struct gathering *gathering, uint32_t device)
+{
+	const struct trace_view *view = gathering->view;
+	int r;
+
+	if (!communicates(view, device))
+		return 0;
+	r = collective_overlap_init(&gathering->overlap, view, device);
+	array_foreach (&view->works, work) {
+		if (r == 0 && work->kind == TRACE_COMMUNICATION &&
+			view->streams.items[work->stream].device == device)
+			r = add_part(gathering, work);
+	}
+	collective_overlap_done(&gathering->overlap);
+	gathering->overlap = (struct collective_overlap){0};
+	return r;
 }
 
 static int add_view(struct gathering *gathering)
@@ -234,13 +375,11 @@ static int add_view(struct gathering *gathering)
 		gathering->parents = trace_parents(view->trace, false);
 		r = gathering->parents ? 0 : -ENOMEM;
 	}
-	array_foreach (&view->works, work) {
-		if (r == 0 && work->kind == TRACE_COMMUNICATION)
-			r = add_part(gathering, work);
-	}
+	for (uint32_t i = 0; r == 0 && i < view->devices.count; i++)
+		r = add_device(gathering, i);
 	free(gathering->parents);
 	gathering->parents = NULL;
-	return r;
+	return r < 0 ? r : add_calls(gathering);
 }
 
 /* Steps tell where in the program ranks were when all have one of the same number. */

@@ -2,10 +2,12 @@
 #include "analyses/program/collectives.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyses/program/collective_match.h"
+#include "analyses/program/collective_size.h"
 
 /* Who waited and for whom, in one collective. */
 struct arrival {
@@ -58,10 +60,15 @@ static void add_waits(
 		rank->suffered_ns += wait_ns;
 		rank->transfer_ns += transfer_ns;
 		summing->counted[parts[i].rank] = true;
+		kind->parts++;
+		kind->parts_ns += (uint64_t)collective_part_ns(&parts[i]);
+		kind->exposed_ns += (uint64_t)parts[i].exposed_ns;
 	}
 	last->alone_ns += (uint64_t)arrival.second_ns - transfer_ns;
 	kind->count++;
 	kind->transfer_ns += transfer_ns;
+	kind->least_transfer_ns = MIN(kind->least_transfer_ns, transfer_ns);
+	kind->most_transfer_ns = MAX(kind->most_transfer_ns, transfer_ns);
 	kind->waited_ns += waited_ns;
 	/* As far apart as the ends are, begins may be by chance. */
 	if (waited_ns > 2 * summing->matches.end_error_ns) {
@@ -70,17 +77,39 @@ static void add_waits(
 	}
 }
 
-/* Strings are the result's. */
-static struct collective_kind kind_of(const struct summing *summing, uint32_t index)
+/* The compute kernel that ran longest beside collectives of this name; NULL: none. */
+static const char *hidden_by(const struct collective_matches *matches, uint32_t name)
 {
-	const struct collective_match_kind *kind = &summing->matches.kinds.items[index];
+	const struct collective_cover *most = NULL;
 
-	return (struct collective_kind){
-		.name = intern_get(&summing->matches.strings, kind->name),
-		.group = intern_get(&summing->matches.strings, kind->group_name),
-		.kernel = intern_get(&summing->matches.strings, kind->kernel),
+	array_foreach (&matches->covers.items, cover) {
+		if (cover->name == name && (!most || cover->ns > most->ns))
+			most = cover;
+	}
+	return most ? intern_get(&matches->strings, most->kernel) : NULL;
+}
+
+/* Strings are the result's. */
+static struct collective_kind kind_of(
+	const struct summing *summing, const struct collective_match *match)
+{
+	const struct collective_matches *matches = &summing->matches;
+	const struct collective_part *part = &matches->parts.items[match->first];
+	const struct collective_match_kind *kind = &matches->kinds.items[part->kind];
+	struct collective_kind found = {
+		.name = intern_get(&matches->strings, kind->name),
+		.group = intern_get(&matches->strings, kind->group_name),
+		.kernel = intern_get(&matches->strings, kind->kernel),
 		.elements = kind->elements,
+		.bytes = match->bytes,
+		.hidden_by = hidden_by(matches, kind->name),
+		.is_call = part->is_call,
+		.least_transfer_ns = UINT64_MAX,
 	};
+
+	collective_algorithm(intern_get(&matches->strings, part->kernel), found.algorithm,
+		found.protocol, sizeof(found.algorithm));
+	return found;
 }
 
 static int add_kind(struct summing *summing, struct collective_kind *kind)
@@ -99,31 +128,66 @@ static int add_kind(struct summing *summing, struct collective_kind *kind)
 	return kind->count ? array_append(&summing->collectives->kinds, *kind) : 0;
 }
 
-/* Matches of one kind stand together. */
-static int add_kinds(struct summing *summing)
+static int compare_matches(const void *left, const void *right, void *context)
+{
+	const struct collective_matches *matches = context;
+	const struct collective_match *a = &matches->items.items[*(const uint32_t *)left];
+	const struct collective_match *b = &matches->items.items[*(const uint32_t *)right];
+	uint32_t kind_a = matches->parts.items[a->first].kind;
+	uint32_t kind_b = matches->parts.items[b->first].kind;
+
+	if (kind_a != kind_b)
+		return kind_a < kind_b ? -1 : 1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static bool is_same_kind(const struct collective_matches *matches, const struct collective_match *a,
+	const struct collective_match *b)
+{
+	return a && matches->parts.items[a->first].kind == matches->parts.items[b->first].kind &&
+	       a->bytes == b->bytes;
+}
+
+static void count_match(
+	struct summing *summing, const struct collective_match *match, struct collective_kind *kind)
 {
 	struct collectives *collectives = summing->collectives;
-	const struct collective_matches *matches = &summing->matches;
+	const struct collective_match_kind *found =
+		&summing->matches.kinds.items[summing->matches.parts.items[match->first].kind];
+
+	if (match->apart)
+		return;
+	collectives->matched++;
+	collectives->by_sequence += found->has_sequence;
+	collectives->absent += found->group_size > (int64_t)match->count;
+	add_waits(summing, match, kind);
+}
+
+/* Of one kind and size after the other. */
+static int add_kinds(struct summing *summing)
+{
+	struct collective_matches *matches = &summing->matches;
+	const struct collective_match *before = NULL;
+	_cleanup_free_ uint32_t *order = calloc(matches->items.count + 1, sizeof(*order));
 	struct collective_kind kind = {0};
-	uint32_t index = MODEL_NONE;
-	int r = 0;
+	int r = order ? 0 : -ENOMEM;
 
+	for (uint32_t i = 0; order && i < matches->items.count; i++)
+		order[i] = i;
+	if (order && matches->items.count)
+		qsort_r(order, matches->items.count, sizeof(*order), compare_matches, matches);
 	for (size_t i = 0; r == 0 && i < matches->items.count; i++) {
-		const struct collective_match *match = &matches->items.items[i];
-		uint32_t of_match = matches->parts.items[match->first].kind;
-		const struct collective_match_kind *found = &matches->kinds.items[of_match];
+		const struct collective_match *match = &matches->items.items[order[i]];
 
-		if (of_match != index)
+		if (!is_same_kind(matches, before, match)) {
 			r = add_kind(summing, &kind);
-		if (of_match != index)
-			kind = kind_of(summing, of_match);
-		index = of_match;
-		if (match->apart)
-			continue;
-		collectives->matched++;
-		collectives->by_sequence += found->has_sequence;
-		collectives->absent += found->group_size > (int64_t)match->count;
-		add_waits(summing, match, &kind);
+			kind = kind_of(summing, match);
+		}
+		before = match;
+		if (r == 0)
+			count_match(summing, match, &kind);
 	}
 	return r < 0 ? r : add_kind(summing, &kind);
 }
@@ -248,4 +312,18 @@ uint64_t collectives_transfer_ns(const struct collectives *collectives)
 	array_foreach (&collectives->ranks, rank)
 		transfer_ns += rank->transfer_ns;
 	return transfer_ns;
+}
+
+double collective_algorithm_bandwidth(const struct collective_kind *kind)
+{
+	if (kind->bytes <= 0 || !kind->transfer_ns)
+		return NAN;
+	return (double)kind->bytes * (double)kind->count / ((double)kind->transfer_ns / 1e9);
+}
+
+double collective_bus_bandwidth(const struct collective_kind *kind)
+{
+	double factor = collective_bus_factor(kind->name, kind->ranks);
+
+	return factor > 0 ? collective_algorithm_bandwidth(kind) * factor : NAN;
 }

@@ -38,7 +38,15 @@ struct collective_kind {
 	const char *group;  /* the process group's name or description; "": not known */
 	uint32_t ranks;     /* that have parts here */
 	uint64_t count;
-	int64_t elements;        /* of a rank's input; TRACE_NO_NUMBER: not known, or several */
+	int64_t elements; /* of a rank's input; TRACE_NO_NUMBER: not known, or several */
+	int64_t bytes;    /* by collective_size.h, of each of them; TRACE_NO_NUMBER: not known */
+	char algorithm[16], protocol[16]; /* of NCCL; "": not known */
+	/* Of the time of the parts of devices, what no compute kernel of the rank ran beside; and
+	 * the kernel that hid most of the others of this name; NULL: none. */
+	uint64_t parts, parts_ns, exposed_ns;
+	const char *hidden_by;
+	bool is_call; /* of the host */
+	uint64_t least_transfer_ns, most_transfer_ns;
 	uint64_t transfer_ns;    /* in all */
 	uint64_t waited_ns;      /* from the first rank's begin to the last one's, in all */
 	uint32_t last_rank;      /* that began last most often */
@@ -66,6 +74,11 @@ int collectives_init(
 	struct collectives *collectives, const struct trace_view *views, size_t view_count);
 void collectives_done(struct collectives *collectives);
 #define _cleanup_collectives_ _cleanup_(collectives_done)
+
+/* Bytes in a second of all of a kind, without waiting, and as the bus sees it: collective_size.h.
+ * NaN: not known. */
+double collective_algorithm_bandwidth(const struct collective_kind *kind);
+double collective_bus_bandwidth(const struct collective_kind *kind);
 
 /* Sums over ranks. */
 uint64_t collectives_waited_ns(const struct collectives *collectives);

@@ -298,6 +298,37 @@ int capture_writer_flush(struct capture_writer *writer, struct errmsg *err)
 	return output_flush(&writer->output, err);
 }
 
+/* What is known of the recording before: all but the file, its options and the events so far. */
+static void forget_recording(struct capture_writer *writer)
+{
+	interning_done(&writer->interning);
+	writer->interning = (struct interning){0};
+	map_u64_clear(&writer->queues);
+	map_u64_clear(&writer->tracks);
+	map_u64_clear(&writer->lanes);
+	map_u64_clear(&writer->open_steps);
+	sampled_done(&writer->sampled);
+	writer->sampled = (struct sampled){0};
+	writer->open_window = 0;
+	writer->window_begin_ns = writer->window_end_ns = writer->end_time_ns = 0;
+	memset(writer->recent_launches, 0, sizeof(writer->recent_launches));
+	writer->sequence_id = random_sequence_id();
+	writer->started = false;
+}
+
+int capture_writer_next_recording(struct capture_writer *writer)
+{
+	int result = writer_end_steps(writer);
+
+	if (result == 0)
+		result = writer_put_interned_packet(writer);
+	if (result == 0)
+		result = writer_put_symbols(writer);
+	if (result == 0)
+		forget_recording(writer);
+	return result;
+}
+
 size_t capture_writer_waiting(const struct capture_writer *writer)
 {
 	return writer->output.ready.length;

@@ -128,6 +128,11 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
  * with an empty sentence.
  */
 int capture_writer_flush(struct capture_writer *writer, struct errmsg *err);
+/*
+ * Another recording follows in the same file, with ids of its own: as files that are written one
+ * behind the other. Its session comes next. Returns 0 or a negative errno.
+ */
+int capture_writer_next_recording(struct capture_writer *writer);
 /* Bytes that wait for a flush, about, and bytes handed to the kernel so far. */
 size_t capture_writer_waiting(const struct capture_writer *writer);
 uint64_t capture_writer_bytes(const struct capture_writer *writer);

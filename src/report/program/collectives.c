@@ -57,6 +57,50 @@ static const struct report_column kind_columns[] = {
 		.kind = REPORT_COUNT,
 		.hide = REPORT_HIDE_UNKNOWN,
 		.help = "of a rank's input; null: not known, or not the same in all"},
+	{.key = "bytes",
+		.title = "Size",
+		.kind = REPORT_BYTES,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "of the larger buffer of a rank, as NCCL's tests count it; null: not known"},
+	{.key = "algorithm_bandwidth",
+		.title = "Algorithm GB/s",
+		.kind = REPORT_NUMBER,
+		.decimals = 2,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "size / transfer, in 10^9 bytes a second"},
+	{.key = "bus_bandwidth",
+		.title = "Bus GB/s",
+		.kind = REPORT_NUMBER,
+		.decimals = 2,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "times 2 (n - 1) / n of an all-reduce of n ranks, (n - 1) / n of all-gather, "
+			"reduce-scatter and all-to-all: to compare with the hardware's"},
+	{.key = "least_transfer_ns", .kind = REPORT_NS},
+	{.key = "most_transfer_ns", .kind = REPORT_NS},
+	{.key = "exposed_ns",
+		.title = "Exposed",
+		.kind = REPORT_NS,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "of a rank's part, waiting included, without a compute kernel of the rank "
+			"beside it: the mean; null: a call of the host"},
+	{.key = "exposed_share",
+		.title = "of it",
+		.kind = REPORT_SHARE,
+		.decimals = 0,
+		.hide = REPORT_HIDE_UNKNOWN},
+	{.key = "hidden_by",
+		.kind = REPORT_TEXT,
+		.help = "the compute kernel that ran longest beside collectives of this name"},
+	{.key = "algorithm",
+		.title = "Algorithm",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "of NCCL, where its kernel's name has it: RING, TREE"},
+	{.key = "protocol",
+		.title = "Protocol",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "LL, LL128, SIMPLE"},
 	{.key = "group",
 		.title = "Group",
 		.kind = REPORT_TEXT,
@@ -131,6 +175,23 @@ static uint32_t add_ranks(struct result *result, const struct collectives *colle
 	return table;
 }
 
+static void add_speed(struct result *result, const struct collective_kind *kind)
+{
+	columns_add_number(result, kind->bytes);
+	result_number(result, collective_algorithm_bandwidth(kind) / 1e9);
+	result_number(result, collective_bus_bandwidth(kind) / 1e9);
+	result_u64(result, kind->least_transfer_ns);
+	result_u64(result, kind->most_transfer_ns);
+	result_known(result, !kind->is_call, kind->exposed_ns / MAX(kind->parts, (uint64_t)1));
+	if (kind->is_call)
+		result_null(result);
+	else
+		result_share(result, (double)kind->exposed_ns, (double)kind->parts_ns);
+	result_text(result, kind->hidden_by);
+	result_text(result, kind->algorithm);
+	result_text(result, kind->protocol);
+}
+
 static uint32_t add_kinds(struct result *result, const struct collectives *collectives)
 {
 	uint32_t table = result_open(result);
@@ -143,6 +204,7 @@ static uint32_t add_kinds(struct result *result, const struct collectives *colle
 		result_u64(result, kind->last_rank_last);
 		result_u64(result, kind->ranks);
 		columns_add_number(result, kind->elements);
+		add_speed(result, kind);
 		result_text(result, kind->group);
 		result_text(result, kind->name);
 		result_text(result, strcmp(kind->kernel, kind->name) == 0 ? "" : kind->kernel);
