@@ -17,7 +17,8 @@ enum {
 	BY_WINDOW = 1 << 3,
 	BY_RANGE = 1 << 4,
 	BY_SYMBOL = 1 << 5,
-	BY_ALL = (1 << 6) - 1,
+	BY_STEP = 1 << 6,
+	BY_ALL = (1 << 7) - 1,
 };
 
 /* Counters and memory have no thread; ranges, steps and counters have no stack. */
@@ -29,14 +30,15 @@ static const struct {
 	[SELECTION_DEVICE_WORK] = {"device work", BY_ALL},
 	[SELECTION_RANGES] = {"ranges", BY_ALL & ~BY_SYMBOL},
 	[SELECTION_STEPS] = {"steps", BY_ALL & ~BY_SYMBOL},
-	[SELECTION_COUNTERS] = {"counters", BY_PROCESS | BY_TIME | BY_WINDOW},
+	[SELECTION_COUNTERS] = {"counters", BY_PROCESS | BY_TIME | BY_WINDOW | BY_STEP},
 	[SELECTION_ENERGY] = {"energy of rails", BY_TIME | BY_WINDOW},
-	[SELECTION_WINDOWS] = {"windows", BY_ALL & ~BY_TIME},
+	[SELECTION_WINDOWS] = {"windows", BY_ALL & ~(BY_TIME | BY_STEP)},
 	[SELECTION_GRAPHS] = {"CUDA graphs", BY_PROCESS | BY_WINDOW},
-	[SELECTION_DEVICE_MEMORY] = {"device memory", BY_PROCESS | BY_TIME | BY_WINDOW},
+	[SELECTION_DEVICE_MEMORY] = {"device memory", BY_PROCESS | BY_TIME | BY_WINDOW | BY_STEP},
 	[SELECTION_DEVICE_IDLE] = {"idle time of devices", BY_WINDOW},
 	[SELECTION_VLLM_TABLES] = {"tables of vLLM", BY_WINDOW},
 	[SELECTION_TRACES] = {"rows of traces", BY_WINDOW},
+	[SELECTION_FOREIGN_ROWS] = {"rows of other tools' traces", BY_WINDOW | BY_TIME | BY_STEP},
 };
 
 const char *selection_kind_name(enum selection_kind kind)
@@ -56,6 +58,7 @@ static const char *find_filter(const struct selection *selection, unsigned filte
 		{"--window", selection->window},
 		{"--range", selection->range},
 		{"--symbol", selection->symbol},
+		{"--step", selection->step},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
@@ -182,18 +185,16 @@ static const char *parse_seconds(const char *text, uint64_t *ret_ns)
 	return end;
 }
 
-static int parse_time(
-	struct selection_match *match, const char *text, uint64_t origin_ns, struct errmsg *err)
+int selection_parse_time(
+	const char *text, uint64_t *ret_start_ns, uint64_t *ret_end_ns, struct errmsg *err)
 {
-	uint64_t start = 0, end = UINT64_MAX - origin_ns;
-	const char *cursor;
+	uint64_t start = 0, end = UINT64_MAX;
+	const char *cursor = parse_seconds(text, &start);
 
-	match->end_ns = UINT64_MAX;
-	if (!text)
-		return 0;
-	cursor = parse_seconds(text, &start);
 	if (cursor && strncmp(cursor, "..", 2) == 0)
 		cursor = parse_seconds(cursor + 2, &end);
+	else if (cursor && *cursor == '-')
+		cursor = parse_seconds(cursor + 1, &end);
 	else
 		cursor = NULL;
 	if (!cursor || *cursor || start > end)
@@ -201,9 +202,168 @@ static int parse_time(
 			"--time '%.100s' is not a range of time: give START..END in seconds since "
 			"the recording began, such as 1.5..4, 10.. or ..2",
 			text);
-	match->start_ns = origin_ns + start;
-	match->end_ns = origin_ns + end;
+	*ret_start_ns = start;
+	*ret_end_ns = end;
 	return 0;
+}
+
+static int parse_time(
+	struct selection_match *match, const char *text, uint64_t origin_ns, struct errmsg *err)
+{
+	uint64_t start = 0, end = UINT64_MAX;
+	int r = text ? selection_parse_time(text, &start, &end, err) : 0;
+
+	if (r < 0)
+		return r;
+	match->start_ns = text ? origin_ns + start : 0;
+	match->end_ns = end > UINT64_MAX - origin_ns ? UINT64_MAX : origin_ns + end;
+	return 0;
+}
+
+/* ---- steps ---- */
+
+static const char *parse_number(const char *text, uint64_t *ret_number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return NULL;
+	errno = 0;
+	*ret_number = strtoull(text, &end, 10);
+	return errno ? NULL : end;
+}
+
+int selection_parse_steps(const char *text, struct selection_steps *ret_steps, struct errmsg *err)
+{
+	struct selection_steps steps = {0};
+	const char *cursor = parse_number(text, &steps.first);
+
+	steps.last = steps.first;
+	if (cursor && *cursor == '-')
+		cursor = parse_number(cursor + 1, &steps.last);
+	if (!cursor || *cursor || steps.first > steps.last)
+		return errmsg_set(err, -EINVAL,
+			"--step '%.100s' is no step: give a number, or the first and the last one, "
+			"such as 7 or 7-12",
+			text);
+	*ret_steps = steps;
+	return 0;
+}
+
+int selection_no_step(const char *text, uint64_t lowest, uint64_t highest, struct errmsg *err)
+{
+	if (lowest > highest)
+		return errmsg_set(err, -ENODATA,
+			"--step %.100s: there are no steps; sonde.step() and the step() of "
+			"PyTorch's profiler make them",
+			text);
+	return errmsg_set(err, -ENODATA,
+		"--step %.100s: there is no such step; there are %llu to %llu", text,
+		(unsigned long long)lowest, (unsigned long long)highest);
+}
+
+static int compare_spans(const void *left, const void *right)
+{
+	const struct selection_span *a = left, *b = right;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+/* Those that begin at once are as good as one: a moment looks for the last that has begun. */
+static int add_span(struct selection_match *match, const struct model_step *step)
+{
+	const struct selection_span own = {step->start_ns, step->end_ns, step->process};
+	const struct selection_span any = {step->start_ns, step->end_ns, MODEL_NONE};
+	int r = array_append(&match->spans, own);
+
+	return r ?: array_append(&match->spans, any);
+}
+
+/* Joins those of a process that overlap. */
+static void join_spans(struct selection_match *match)
+{
+	size_t kept = 0;
+
+	qsort(match->spans.items, match->spans.count, sizeof(*match->spans.items), compare_spans);
+	for (size_t i = 1; i < match->spans.count; i++) {
+		struct selection_span *last = &match->spans.items[kept];
+		const struct selection_span *span = &match->spans.items[i];
+
+		if (span->process == last->process && span->start_ns <= last->end_ns)
+			last->end_ns = MAX(last->end_ns, span->end_ns);
+		else
+			match->spans.items[++kept] = *span;
+	}
+	match->spans.count = kept + 1;
+}
+
+static int match_steps(struct selection_match *match, const struct selection *selection,
+	const struct model *model, struct errmsg *err)
+{
+	const struct model_step *steps = model->steps.items;
+	size_t count = model->steps.count;
+	uint64_t lowest = UINT64_MAX, highest = 0;
+	int r = 0;
+
+	if (!selection->step)
+		return 0;
+	/* Of all, where filters have left some out. */
+	if (model->chosen_steps.count) {
+		steps = model->chosen_steps.items;
+		count = model->chosen_steps.count;
+	}
+	r = selection_parse_steps(selection->step, &match->steps, err);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		lowest = MIN(lowest, steps[i].number);
+		highest = MAX(highest, steps[i].number);
+		if (selection_match_has_step(match, &steps[i]))
+			r = add_span(match, &steps[i]);
+	}
+	if (r < 0)
+		return r;
+	if (!match->spans.count)
+		return selection_no_step(selection->step, lowest, highest, err);
+	join_spans(match);
+	match->has_steps = true;
+	return 0;
+}
+
+/* The last span of the process that has begun; NULL: none has. */
+static const struct selection_span *find_span(
+	const struct selection_match *match, uint32_t process, uint64_t time_ns)
+{
+	size_t low = 0, high = match->spans.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct selection_span *span = &match->spans.items[middle];
+
+		if (span->process < process ||
+			(span->process == process && span->start_ns <= time_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && match->spans.items[low - 1].process == process ? &match->spans.items[low - 1]
+								     : NULL;
+}
+
+static bool has_spans(const struct selection_match *match, uint32_t process)
+{
+	return find_span(match, process, UINT64_MAX) != NULL;
+}
+
+bool selection_match_in_step(
+	const struct selection_match *match, uint32_t process, uint64_t time_ns)
+{
+	const struct selection_span *span;
+
+	if (!match->has_steps)
+		return true;
+	span = find_span(match, has_spans(match, process) ? process : MODEL_NONE, time_ns);
+	return span && time_ns < span->end_ns;
 }
 
 static int match_threads(struct selection_match *match, const struct selection *selection,
@@ -301,6 +461,7 @@ int selection_match_init(struct selection_match *match, const struct selection *
 	r = r ?: match_threads(match, selection, model, err);
 	r = r ?: match_stacks(match, selection, model, err);
 	r = r ?: match_ranges(match, selection, model, err);
+	r = r ?: match_steps(match, selection, model, err);
 	return r == -ENOMEM ? errmsg_set(err, r, "memory ran out while filtering") : r;
 }
 
@@ -311,6 +472,7 @@ void selection_match_done(struct selection_match *match)
 	free(match->threads);
 	free(match->stacks);
 	free(match->ranges);
+	array_done(&match->spans);
 	*match = (struct selection_match){0};
 }
 
@@ -370,6 +532,14 @@ static int find_samples_in_ranges(
 	return r;
 }
 
+/* It, or the launch of the work that it stands for. */
+static bool is_in_step(const struct model *model, const struct selection_match *match,
+	const struct model_sample *sample)
+{
+	return selection_match_in_step(match, model->threads.items[sample->thread].process,
+		sample->launch_ns ? sample->launch_ns : sample->time_ns);
+}
+
 static void mark(const struct model *model, enum model_weight weight,
 	const struct selection_match *match, const bool *in_ranges, struct selected *selected)
 {
@@ -379,7 +549,7 @@ static void mark(const struct model *model, enum model_weight weight,
 		selected->samples[i] =
 			model_sample_counts(sample, weight) && sample->time_ns >= match->start_ns &&
 			sample->time_ns <= match->end_ns && match->threads[sample->thread] &&
-			(!in_ranges || in_ranges[i]) &&
+			is_in_step(model, match, sample) && (!in_ranges || in_ranges[i]) &&
 			(!match->stacks ||
 				(sample->stack != MODEL_NONE && match->stacks[sample->stack]));
 		selected->count += selected->samples[i] ? sample->count : 0;

@@ -17,8 +17,9 @@ struct selection {
 		*symbol; /* pattern: only samples with a matching function anywhere in the stack */
 	const char *range;        /* pattern: only what happened in ranges of a matching name */
 	enum model_weight weight; /* running samples, waiting ones, or both */
-	const char *time;   /* "START..END", each seconds since the session's start, either may be
-			       empty */
+	const char *time;   /* "START..END" or "START-END", each seconds since the session's start,
+			       either may be empty */
+	const char *step;   /* "N[-M]": steps of these numbers */
 	const char *window; /* "N[,M|A-B]": chosen when the model is loaded, which has no others */
 };
 
@@ -35,7 +36,8 @@ enum selection_kind {
 	SELECTION_DEVICE_MEMORY,
 	SELECTION_DEVICE_IDLE,
 	SELECTION_VLLM_TABLES,
-	SELECTION_TRACES, /* as other tools have them */
+	SELECTION_TRACES,       /* as other tools have them */
+	SELECTION_FOREIGN_ROWS, /* of other tools' traces: trace_narrow.h */
 	SELECTION_KIND_MAX,
 };
 
@@ -50,6 +52,20 @@ bool selection_narrows(const struct selection *selection);
 /* Returns 0, or -EINVAL with a sentence that names the filter that does not apply. */
 int selection_check(
 	const struct selection *selection, enum selection_kind kind, struct errmsg *err);
+
+/* Numbers of steps, both inclusive. */
+struct selection_steps {
+	uint64_t first, last;
+};
+
+/* Of --step and --time. Times are since the start, both inclusive; the end may be UINT64_MAX.
+ * Return 0, or -EINVAL with a sentence. */
+int selection_parse_steps(const char *text, struct selection_steps *ret_steps, struct errmsg *err);
+int selection_parse_time(
+	const char *text, uint64_t *ret_start_ns, uint64_t *ret_end_ns, struct errmsg *err);
+/* Returns -ENODATA with a sentence: of the steps that there are none has these numbers. `lowest` >
+ * `highest`: there are no steps at all. */
+int selection_no_step(const char *text, uint64_t lowest, uint64_t highest, struct errmsg *err);
 
 /* The selection applied to one model: one bool per sample. */
 struct selected {

@@ -13,6 +13,7 @@ struct event {
 	uint64_t start_ns, end_ns;
 	struct range_moment moment; /* the launch's, of device work */
 	bool fits_symbol, fits_range;
+	bool is_step, is_chosen; /* by --step */
 };
 
 struct narrowing {
@@ -23,11 +24,18 @@ struct narrowing {
 
 typedef int event_function(const struct narrowing *narrowing, size_t index, struct event *event);
 
-static bool moment_fits(const struct selection_match *match, const struct range_moment *moment)
+static bool thread_fits(const struct selection_match *match, const struct range_moment *moment)
 {
 	if (moment->thread == MODEL_NONE)
 		return match->any_thread && match->processes[moment->process];
 	return match->threads[moment->thread];
+}
+
+static bool step_fits(const struct selection_match *match, const struct event *event)
+{
+	return event->is_step ? event->is_chosen
+			      : selection_match_in_step(
+					match, event->moment.process, event->moment.time_ns);
 }
 
 /* ---- what the filters look at, of each kind ---- */
@@ -102,6 +110,9 @@ static int step_event(const struct narrowing *narrowing, size_t index, struct ev
 {
 	const struct model_step *step = &narrowing->model->steps.items[index];
 
+	event->is_step = true;
+	event->is_chosen =
+		!narrowing->match.has_steps || selection_match_has_step(&narrowing->match, step);
 	event->start_ns = step->start_ns;
 	event->end_ns = step->end_ns;
 	event->moment = (struct range_moment){
@@ -176,8 +187,9 @@ static int find_kept(
 		struct event event = {.fits_symbol = !match->stacks};
 
 		r = event_of(narrowing, i, &event);
-		kept[i] = event.fits_symbol && moment_fits(match, &event.moment) &&
-			  event.start_ns <= match->end_ns && event.end_ns >= match->start_ns;
+		kept[i] = event.fits_symbol && thread_fits(match, &event.moment) &&
+			  step_fits(match, &event) && event.start_ns <= match->end_ns &&
+			  event.end_ns >= match->start_ns;
 		in_ranges[i] = event.fits_range || !match->ranges;
 		moments[i] = event.moment;
 		moments[i].index = (uint32_t)i;
@@ -237,6 +249,16 @@ static int narrow(struct narrowing *narrowing)
 	return r ?: NARROW(narrowing, ranges, SELECTION_RANGES, range_event);
 }
 
+/* What --step chooses from, whatever other filters leave of it. */
+static int remember_steps(struct model *model)
+{
+	int r = 0;
+
+	for (size_t i = model->chosen_steps.count; r == 0 && i < model->steps.count; i++)
+		r = array_append(&model->chosen_steps, model->steps.items[i]);
+	return r;
+}
+
 int selection_narrow(const struct selection *selection, struct model *model, struct errmsg *err)
 {
 	struct narrowing narrowing = {.selection = selection, .model = model};
@@ -244,6 +266,8 @@ int selection_narrow(const struct selection *selection, struct model *model, str
 
 	if (!selection_narrows(selection))
 		return 0;
+	if (selection->step && remember_steps(model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while filtering");
 	r = selection_match_init(&narrowing.match, selection, model, err);
 	if (r == 0 && narrow(&narrowing) < 0)
 		r = errmsg_set(err, -ENOMEM, "memory ran out while filtering");

@@ -23,7 +23,9 @@
 		.argument = "WHICH",                                                               \
 		.help = "user: only frames of programs; kernel: only frames of the kernel. "       \
 			"Stacks "                                                                  \
-			"with none left are one frame, [kernel] or [user]. Default: all.",         \
+			"with none left are one frame, [kernel] or [user]. modules: nn.Modules, "  \
+			"operators and kernels, backward work below the module that it is "        \
+			"the gradient of. Default: all.",                                          \
 		.value = (void *)&(shown).stacks,                                                  \
 		.choices = stack_choices},                                                         \
 		{.long_name = "fold-libraries",                                                    \
@@ -61,6 +63,13 @@
 			.help = "Only this time, in seconds since the recording began; either "    \
 				"end may be left out.",                                            \
 			.value = (void *)&(selection).time,                                        \
+			.group = "Filters (patterns are extended regular expressions)"},           \
+		{.long_name = "step",                                                              \
+			.type = OPTION_STRING,                                                     \
+			.argument = "N[-M]",                                                       \
+			.help = "Only these steps: what ran in them, and device work that was "    \
+				"launched in them.",                                               \
+			.value = (void *)&(selection).step,                                        \
 			.group = "Filters (patterns are extended regular expressions)"},           \
 		{.long_name = "window",                                                            \
 			.type = OPTION_STRING,                                                     \

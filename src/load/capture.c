@@ -46,6 +46,8 @@ enum model_side shown_side(const struct shown_options *shown)
 {
 	if (!shown->stacks || shown->stacks[0] == 'a')
 		return MODEL_SIDE_BOTH;
+	if (shown->stacks[0] == 'm')
+		return MODEL_SIDE_MODULES;
 	return shown->stacks[0] == 'k' ? MODEL_SIDE_KERNEL : MODEL_SIDE_USER;
 }
 

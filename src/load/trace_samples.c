@@ -79,8 +79,12 @@ static int fill(struct model *model, const struct trace_view *views, size_t coun
 {
 	enum model_weight weight = shown_weight(shown);
 	bool wants_idle = weight == MODEL_WEIGHT_GPU_IDLE;
-	int r = trace_programs_fill_stacks(model, views, count,
-		!wants_idle && weight != MODEL_WEIGHT_GPU, wants_idle ? ret_idle : NULL);
+	const struct trace_programs_options options = {
+		.wants_thread_time = !wants_idle && weight != MODEL_WEIGHT_GPU,
+		.joins_backward = shown_side(shown) == MODEL_SIDE_MODULES,
+		.idle = wants_idle ? ret_idle : NULL,
+	};
+	int r = trace_programs_fill_stacks(model, views, count, &options);
 
 	if (r < 0)
 		return r;

@@ -197,6 +197,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->energy_errors);
 	array_done(&model->windows);
 	array_done(&model->steps);
+	array_done(&model->chosen_steps);
 	array_done(&model->gpus);
 	array_done(&model->graph_calls);
 	array_done(&model->graph_nodes);

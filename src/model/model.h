@@ -434,6 +434,7 @@ struct model {
 	/* Filters left some events out: what was counted while the model was built, launches and
 	 * device_counts, is of all of them. */
 	bool is_narrowed;
+	ARRAY_OF(struct model_step) chosen_steps; /* of --step: all that there were before */
 	unsigned left_out;  /* by enum selection_kind, a bit: a filter does not apply to these */
 	uint64_t unit_ns;   /* what a sample's count is in: set by model_weigh(); 0: the period */
 	bool counts_energy; /* it is in microjoules, and unit_ns means nothing */

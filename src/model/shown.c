@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/shown.h"
 
+#include <string.h>
+
 #include "model/made_frames.h"
 
 static const struct model_function *function_of(const struct model *model, uint32_t frame)
@@ -77,13 +79,48 @@ void model_fold_libraries(struct model *model, bool fold)
 	}
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length > end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* A module of a model, an operator, or an annotation of the program. */
+static bool is_of_modules(const struct model *model, const struct model_function *function)
+{
+	static const char *const modules[] = {
+		MODEL_FRAMES_MODULE, MODEL_FRAMES_OPERATOR, MODEL_FRAMES_ANNOTATION};
+	const char *path = function->module < model->modules.count
+				   ? model->modules.items[function->module].path
+				   : "";
+
+	for (size_t i = 0; path[0] == '[' && i < ARRAY_SIZE(modules); i++) {
+		if (strcmp(path, modules[i]) == 0)
+			return strcmp(function->name, "ProfilerStep") != 0;
+	}
+	return is_python(function) ? ends_with(function->name, ".forward")
+				   : strncmp(function->name, "at::_ops::", 10) == 0 &&
+					     ends_with(function->name, "::call");
+}
+
+static bool is_of_side(
+	const struct model *model, enum model_side side, const struct model_function *function)
+{
+	bool is_kernel = function->kind == CAPTURE_FRAME_KERNEL;
+
+	if (side == MODEL_SIDE_MODULES)
+		return is_of_modules(model, function);
+	return is_kernel == (side == MODEL_SIDE_KERNEL);
+}
+
 static void show_side_of(
-	struct model *model, struct model_stack *stack, bool kernel, uint32_t otherwise)
+	struct model *model, struct model_stack *stack, enum model_side side, uint32_t otherwise)
 {
 	uint32_t *frames = model->stack_frames.items + stack->first, kept = 0;
 
 	for (uint32_t i = 0; i < stack->count; i++) {
-		if ((function_of(model, frames[i])->kind == CAPTURE_FRAME_KERNEL) == kernel)
+		if (is_of_side(model, side, function_of(model, frames[i])))
 			frames[kept++] = frames[i];
 	}
 	if (!kept && stack->count)
@@ -93,8 +130,10 @@ static void show_side_of(
 
 int model_show_side(struct model *model, enum model_side side)
 {
-	bool kernel = side == MODEL_SIDE_KERNEL;
-	const char *other = kernel ? "[user]" : "[kernel]";
+	bool kernel = side == MODEL_SIDE_USER; /* is the other side */
+	const char *other = kernel                       ? "[kernel]"
+			    : side == MODEL_SIDE_MODULES ? "[no module]"
+							 : "[user]";
 	uint32_t module, frame;
 	int r;
 
@@ -104,11 +143,11 @@ int model_show_side(struct model *model, enum model_side side)
 	if (r < 0)
 		return r;
 	r = model_make_frame(model, other, module,
-		kernel ? CAPTURE_FRAME_NATIVE : CAPTURE_FRAME_KERNEL,
-		kernel ? MODEL_CLASS_NATIVE : MODEL_CLASS_KERNEL, &frame);
+		kernel ? CAPTURE_FRAME_KERNEL : CAPTURE_FRAME_NATIVE,
+		kernel ? MODEL_CLASS_KERNEL : MODEL_CLASS_NATIVE, &frame);
 	if (r < 0)
 		return r;
 	array_foreach (&model->stacks, stack)
-		show_side_of(model, stack, kernel, frame);
+		show_side_of(model, stack, side, frame);
 	return 0;
 }

@@ -31,12 +31,19 @@ enum model_side {
 	MODEL_SIDE_BOTH,
 	MODEL_SIDE_USER,
 	MODEL_SIDE_KERNEL,
+	MODEL_SIDE_MODULES, /* neither: modules of a model, operators, annotations */
 };
+
+/* What frames of those are in, in stacks of other tools' traces. */
+#define MODEL_FRAMES_MODULE     "[nn.Module]"
+#define MODEL_FRAMES_OPERATOR   "[operator]"
+#define MODEL_FRAMES_ANNOTATION "[annotation]"
 
 /*
  * Leaves the frames of one side of each stack. A stack that has none there is one frame, "[kernel]"
- * or
- * "[user]" for the other side, so that totals stay. Once per model, before weighing. Returns 0 or
- * -ENOMEM.
+ * or "[user]" for the other side, so that totals stay. Of modules: those of other tools' traces,
+ * and of recordings the Python functions Class.forward and PyTorch's operators
+ * ("at::_ops::mm::call"); what has none is "[no module]". Once per model, before weighing. Returns
+ * 0 or -ENOMEM.
  */
 int model_show_side(struct model *model, enum model_side side);

@@ -197,6 +197,8 @@ struct trace {
 	uint32_t rank;                /* MODEL_NONE: not said */
 	uint32_t world_size;          /* 0: not said */
 	uint32_t backend;             /* string */
+	bool is_narrowed;             /* filters left some rows out */
+	int64_t first_row_ns;         /* then: the start of the first of all */
 	bool has_fractions;           /* times finer than a microsecond */
 	bool arguments_kept;          /* details beyond what analyses need */
 	uint32_t header; /* with arguments_kept: members of the file's object besides traceEvents */

@@ -28,7 +28,7 @@ static const char *option_of_recordings(const struct query_options *options)
 static const char *option_of_samples(const struct query_options *options)
 {
 	const struct shown_options *shown = &options->shown;
-	const char *filter = selection_first_filter(&options->selection);
+	const char *filter = selection_refused(&options->selection, SELECTION_FOREIGN_ROWS);
 
 	if (filter)
 		return filter;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "analyses/trace_narrow.h"
 #include "compat/hta/diff.h"
 #include "compat/hta/hta.h"
 #include "load/load.h"
@@ -34,7 +35,9 @@ static const char *option_of_recordings(const struct query_diff_options *options
 		return "--per-second";
 	if (options->by && options->by[0] != 'w')
 		return "--by";
-	return selection_first_filter(&options->selection);
+	if (options->selection.window)
+		return "--window";
+	return selection_refused(&options->selection, SELECTION_FOREIGN_ROWS);
 }
 
 int query_diff_check(struct query_diff *diff, const char *before, const char *after,
@@ -86,8 +89,9 @@ static int load(
 	};
 	int r = load_model(&side->model, &side->path, 1, &loading, err);
 
-	if (r == 0 && !side->is_trace)
-		r = weigh(side, options, err);
+	if (r == 0)
+		r = side->is_trace ? trace_narrow(&options->selection, side->model, err)
+				   : weigh(side, options, err);
 	if (r < 0)
 		return r;
 	if (model_make_rows(side->model) < 0)

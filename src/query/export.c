@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "analyses/trace_narrow.h"
 #include "load/load.h"
 #include "query/weigh.h"
 
@@ -38,12 +39,24 @@ static int check_foreign(const char *path, const struct query_export *asked, str
 			"recordings: use -f flamegraph, folded, speedscope or pprof for its "
 			"stacks, -f chrome, pftrace or chakra for its rows, or sonde report",
 			path, exporter->name);
-	if (selection_first_filter(&asked->selection))
+	if (asked->selection.window || selection_refused(&asked->selection, SELECTION_FOREIGN_ROWS))
 		return errmsg_set(err, -EINVAL,
 			"filters select samples, and -f %s writes the rows of %s, which is another "
-			"tool's trace: leave them out",
+			"tool's trace: leave out all but --time and --step",
 			exporter->name, path);
 	return 0;
+}
+
+/* Its rows are narrowed for good: nothing is left to choose. */
+static int narrow_rows(struct model *model, struct query_export *asked,
+	struct energy_use *ret_energy, struct errmsg *err)
+{
+	int r = trace_narrow(&asked->selection, model, err);
+
+	if (r < 0)
+		return r;
+	asked->selection = (struct selection){0};
+	return select_and_weigh(model, &asked->shown, &asked->selection, ret_energy, err);
 }
 
 /* With what the filters leave of it. */
@@ -63,7 +76,7 @@ static int load(const char *const *paths, size_t count, struct query_export *ask
 	if (r == 0)
 		r = load_model(ret_model, paths, count, &options, err);
 	if (r == 0 && is_foreign && !exporter->is_weighed)
-		r = select_and_weigh(*ret_model, &asked->shown, &asked->selection, ret_energy, err);
+		r = narrow_rows(*ret_model, asked, ret_energy, err);
 	else if (r == 0)
 		r = query_weigh(*ret_model, paths[0], &asked->shown, &asked->selection, ret_energy,
 			notes, err);
@@ -95,7 +108,8 @@ int query_export(const char *const *paths, size_t count, struct query_export *as
 
 	if (r == 0 && asked->peak_text)
 		r = peaks_parse(&peaks, asked->peak_text, err);
-	if (r < 0 || selection_check(&asked->selection, exporter->shows, err) < 0)
+	if (r < 0 || (!load_is_foreign(paths, count) &&
+			     selection_check(&asked->selection, exporter->shows, err) < 0))
 		return -EINVAL;
 	r = load(paths, count, asked, &model, &energy, notes, err);
 	if (r < 0)

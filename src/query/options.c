@@ -12,7 +12,7 @@
 const char *const yes_no_choices[] = {"yes", "no", NULL};
 const char *const weight_choices[] = {
 	"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy", NULL};
-const char *const stack_choices[] = {"all", "user", "kernel", NULL};
+const char *const stack_choices[] = {"all", "user", "kernel", "modules", NULL};
 const char *const sort_choices[] = {"self", "total", NULL};
 const char *const roots_choices[] = {"none", "process", "thread", NULL};
 
@@ -236,7 +236,8 @@ const struct query_key query_keys[] = {
 	{"weight", QUERY_KEY_CHOICE, QUERY_KEY_STACKS, OPTION_AT(shown.weight),
 		.choices = weight_choices, .help = "What stacks are weighed by."},
 	{"stacks", QUERY_KEY_CHOICE, QUERY_KEY_STACKS, OPTION_AT(shown.stacks),
-		.choices = stack_choices, .help = "Which frames: all, of programs, of the kernel."},
+		.choices = stack_choices, .help = "Which frames: all, of programs, of the kernel, or modules of the model "
+			"with operators and kernels."},
 	{"fold-libraries", QUERY_KEY_CHOICE, QUERY_KEY_STACKS, OPTION_AT(shown.fold_libraries),
 		.choices = yes_no_choices,
 		.help = "Charge what libraries do to the line of the user's code that called them."},
@@ -248,6 +249,8 @@ const struct query_key query_keys[] = {
 		.help = "Only threads with this tid, or this pattern in their names."},
 	{"time", QUERY_KEY_TEXT, QUERY_KEY_FILTERS, OPTION_AT(selection.time),
 		.help = "Only this time, START..END in seconds since the recording began."},
+	{"step", QUERY_KEY_TEXT, QUERY_KEY_FILTERS, OPTION_AT(selection.step),
+		.help = "Only the step of this number, or N-M."},
 	{"window", QUERY_KEY_TEXT, QUERY_KEY_FILTERS, OPTION_AT(selection.window),
 		.help = "Only these windows of the recording, such as 1,3-5."},
 	{"range", QUERY_KEY_TEXT, QUERY_KEY_FILTERS, OPTION_AT(selection.range),

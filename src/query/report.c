@@ -5,6 +5,7 @@
 #include "analyses/device/idle_spans.h"
 #include "analyses/program/collective_calls.h"
 #include "analyses/program/trace_programs.h"
+#include "analyses/trace_narrow.h"
 #include "compat/hta/hta.h"
 #include "load/trace_samples.h"
 #include "model/trace_capture.h"
@@ -131,9 +132,14 @@ static int fill(struct making *making)
 static int select_and_fill(struct making *making)
 {
 	struct query_options *options = making->options;
-	struct selection *selection = &options->selection;
-	int r = selection_apply(selection, making->model, &making->selected, making->err);
+	static const struct selection none = {0};
+	/* Of another tool's trace there are only rows as yet. */
+	const struct selection *selection =
+		model_is_foreign(making->model) ? &none : &options->selection;
+	int r = trace_narrow(&options->selection, making->model, making->err);
 
+	if (r == 0)
+		r = selection_apply(selection, making->model, &making->selected, making->err);
 	if (r == 0)
 		r = charge_and_narrow(making->model, &options->shown, selection, &making->energy,
 			&making->idle, making->err);

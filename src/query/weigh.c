@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/weigh.h"
 
+#include "analyses/trace_narrow.h"
 #include "load/trace_samples.h"
 #include "model/trace_capture.h"
 #include "query/answer.h"
@@ -12,8 +13,10 @@ static int weigh_foreign(struct model *model, const char *path, struct shown_opt
 	static const struct trace_view_options defaults = {0};
 	_cleanup_trace_report_ struct trace_report rows = {0};
 	_cleanup_idle_spans_ struct idle_spans idle = {0};
-	int r = trace_report_init(&rows, model, &defaults, UINT64_MAX, err);
+	int r = trace_narrow(selection, model, err);
 
+	if (r == 0)
+		r = trace_report_init(&rows, model, &defaults, UINT64_MAX, err);
 	if (r == 0)
 		r = fill_trace_samples(model, rows.views, rows.count, shown, path, &idle, err);
 	if (r == 0)

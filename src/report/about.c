@@ -47,6 +47,7 @@ static const struct report_column filter_columns[] = {
 	{.key = "thread", .kind = REPORT_TEXT},
 	{.key = "symbol", .kind = REPORT_TEXT},
 	{.key = "time", .kind = REPORT_TEXT},
+	{.key = "step", .kind = REPORT_TEXT},
 	{.key = "range", .kind = REPORT_TEXT},
 	{.key = "window", .kind = REPORT_TEXT},
 };
@@ -170,6 +171,7 @@ static void add_filters(struct result *result, const struct selection *selection
 	result_text(result, selection->thread);
 	result_text(result, selection->symbol);
 	result_text(result, selection->time);
+	result_text(result, selection->step);
 	result_text(result, selection->range);
 	result_text(result, selection->window);
 	result_close(result);
@@ -328,6 +330,7 @@ static void say_filters(struct result *result, const struct report_view *view)
 		{"process", filters->process},
 		{"thread", filters->thread},
 		{"time", filters->time},
+		{"step", filters->step},
 		{"symbol", filters->symbol},
 		{"range", filters->range},
 	};

@@ -33,7 +33,7 @@ else:
 WORDS = ["spin", "range", "mark", "counter", "request", "step"]
 FILTERS = {
     "--process": "fits no process", "--thread": "fits no thread", "--time": "900..901", "--range": "fits no range",
-    "--symbol": "fits no symbol", "--window": "7"
+    "--symbol": "fits no symbol", "--window": "7", "--step": "900"
 }
 BY = ["function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", "class", "gil", "rank", "counter",
       "expert", "kernel", "graph", "layer", "memory", "phase", "range", "request", "run", "step", "token", "wait",
@@ -71,11 +71,12 @@ def test_all_pairs_of_view_and_filter(recording, sonde, tmp_path):
             done = sonde(*view, *out, option, value, capture)
             if done.status:
                 fine = f"{option} does not apply to" in done.stderr or option == "--window" and "windows" in done.stderr
+                fine = fine or option == "--step" and "there is no such step; there are 1 to" in done.stderr
             else:
                 written = out[0].read_bytes().decode(errors="replace") if out else ""
                 if "speedscope" in view:  # whose table has the frames of all samples
                     written = json.dumps({**json.loads(written), "shared": None})
-                fine = not shown_in(done.stdout + written, 0) and option != "--window"
+                fine = not shown_in(done.stdout + written, 0) and option not in ("--window", "--step")
             if not fine:
                 wrong.append((*view, option, done.stdout[-300:], done.stderr[-300:]))
     assert not wrong
@@ -118,3 +119,16 @@ def test_times_and_ranges_select_steps(recording, report):
     assert data["ranges"]["ranges"] == 1
     data = report(capture, "--range", "^range0$")
     assert {row["name"] for row in data["ranges"]["rows"]} >= {"range0"} and not shown_in(json.dumps(data["ranges"]), 1)
+
+
+def test_steps_select_what_ran_in_them(recording, sonde, report):
+    capture, (first, _) = recording
+    whole, part = report(capture), report(capture, "--step", "2")
+    assert [row["count"] for row in part["steps"]["rows"]] == [1, 1], "one of each process"
+    assert {step["number"] for step in part["steps"]["slowest"]} == {2}
+    assert 0 < part["totals"]["samples"] < whole["totals"]["samples"] / 2
+    assert part["ranges"]["rows"] and all(row["count"] < 4 for row in part["ranges"]["rows"])
+    both = report(capture, "--step", "2-3", "--process", first)
+    assert [row["count"] for row in both["steps"]["rows"]] == [2] and not shown_in(json.dumps(both["ranges"]), 1)
+    folded = sonde("export", "-f", "folded", "-o", "-", "--step", "2", capture, check=0).stdout
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()) == part["totals"]["samples"]

@@ -75,6 +75,16 @@ def test_work_of_both_passes_is_its_modules(sonde, trace):
     assert "Modules of the model" in sonde("report", trace, check=0).stdout
 
 
+def test_a_flame_graph_of_modules(sonde, trace):
+    text = sonde("export", "-f", "folded", "--weight", "gpu", "--stacks", "modules", "--roots", "none", "-o", "-", trace,
+                 check=0).stdout
+    assert dict(line.rsplit(" ", 1) for line in text.splitlines()) == {
+        "nn.Module: Net_0;nn.Module: Linear_0;aten::addmm;[gpu] ampere_sgemm_128x64_tn": "60000",
+        "nn.Module: Net_0;nn.Module: Linear_0;[backward];AddmmBackward0;[gpu] ampere_sgemm_64x32_nn": "30000",
+        "Optimizer.step#SGD.step;[gpu] void multi_tensor_apply_kernel<Sgd>(int)": "10000",
+    }
+
+
 def test_kinds_of_operators_add_up_to_all_work(sonde, trace):
     document = sonde("report", "--json", trace, check=0).json()
     shares = {row["category"]: row["share"] for row in document["categories"]}

@@ -52,7 +52,9 @@ static inline void rows_check_stacks(const struct trace *trace)
 	uint64_t works_ns = 0, weighed_ns = 0;
 
 	if (!model || trace_view_init(&view, trace, 0, &options) < 0 ||
-		trace_programs_fill_stacks(model, &view, 1, true, NULL) < 0)
+		trace_programs_fill_stacks(model, &view, 1,
+			&(struct trace_programs_options){
+				.wants_thread_time = true, .joins_backward = true}) < 0)
 		return;
 	array_foreach (&model->samples, sample) {
 		rows_must(sample->count > 0 && sample->stack < model->stacks.count);

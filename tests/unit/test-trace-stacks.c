@@ -21,7 +21,10 @@ static struct model *model_of(struct trace *trace, bool wants_thread_time)
 	example_trace_finish(trace);
 	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
 	assert_non_null(model);
-	assert_int_equal(trace_programs_fill_stacks(model, &view, 1, wants_thread_time, NULL), 0);
+	assert_int_equal(
+		trace_programs_fill_stacks(model, &view, 1,
+			&(struct trace_programs_options){.wants_thread_time = wants_thread_time}),
+		0);
 	return model;
 }
 
@@ -279,7 +282,9 @@ static void ranks_have_one_tree(void **state)
 		assert_int_equal(trace_view_init(&views[i], traces[i], i, &options), 0);
 	}
 	assert_non_null(model);
-	assert_int_equal(trace_programs_fill_stacks(model, views, 2, true, NULL), 0);
+	assert_int_equal(trace_programs_fill_stacks(model, views, 2,
+				 &(struct trace_programs_options){.wants_thread_time = true}),
+		0);
 	assert_int_equal(model->functions.count, 2);
 	assert_int_equal(model->stacks.count, 2);
 	assert_int_equal(time_in(model, "aten::mm"), 2 * 5);

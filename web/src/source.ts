@@ -13,6 +13,7 @@ export const FILTERS: [string, string][] = [
   ["thread", "tid, or pattern of names"],
   ["symbol", "pattern of a function in the stack"],
   ["time", "START..END in seconds"],
+  ["step", "number, or first-last"],
   ["range", "pattern of NVTX ranges"],
   ["window", "windows, such as 1,3-5"],
 ];

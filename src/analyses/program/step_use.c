@@ -77,6 +77,7 @@ static void add_work(struct step_cost *cost, const struct model_launched *work)
 	uint64_t start_ns = MAX(work->start_ns, cost->busy_until_ns);
 
 	cost->device_busy_ns += work->end_ns > start_ns ? work->end_ns - start_ns : 0;
+	cost->works++;
 	cost->busy_until_ns = MAX(cost->busy_until_ns, work->end_ns);
 }
 
@@ -140,6 +141,7 @@ static int sum_up(struct step_use *use, const struct model *model)
 			r = r ?: array_append(&use->slowest, i);
 		}
 		take_times(sum, &times);
+		r = r ?: step_use_mark(use, model, sum, end_of_row(use, model, row));
 	}
 	array_done(&times.items);
 	return r;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/program/modules.h"
 #include "analyses/trace_view.h"
 #include "base/strbuf.h"
 #include "model/classify.h"
@@ -97,7 +98,8 @@ static void describe_python(struct described *described, const char *text)
 	}
 	/* "nn.Module: Linear_0", "<built-in function linear>". */
 	add_without_addresses(&described->name, text);
-	strbuf_add(&described->module, TRACE_FRAME_PYTHON);
+	strbuf_add(&described->module,
+		module_of_python(text) ? TRACE_FRAME_MODULE : TRACE_FRAME_PYTHON);
 	described->class = begins_with(text, "nn.Module: ") || strstr(text, "torch")
 				   ? MODEL_CLASS_FRAMEWORK
 				   : MODEL_CLASS_LIBRARY;
@@ -248,6 +250,28 @@ int trace_frames_find(struct trace_frames *frames, const struct trace *trace,
 	describe(&described, trace, event);
 	r = add_described(frames, &described, ret_frame);
 	return r < 0 ? r : map_u64_set(&frames->known, key, *ret_frame);
+}
+
+int trace_frames_backward(struct trace_frames *frames, uint32_t *ret_frame)
+{
+	_cleanup_(described_done) struct described described = {
+		.kind = CAPTURE_FRAME_NATIVE, .class = MODEL_CLASS_FRAMEWORK};
+	int r;
+
+	strbuf_add(&described.name, "[backward]");
+	strbuf_add(&described.module, TRACE_FRAME_MODULE);
+	strbuf_inherit_status(&described.name, &described.module);
+	r = add_described(frames, &described, ret_frame);
+	return MIN(r, 0);
+}
+
+bool trace_frames_is_module(const struct trace_frames *frames, uint32_t frame)
+{
+	const struct model *model = frames->model;
+	const struct model_function *function =
+		&model->functions.items[model->frames.items[frame].function];
+
+	return strcmp(model->modules.items[function->module].path, TRACE_FRAME_MODULE) == 0;
 }
 
 void trace_frames_next_trace(struct trace_frames *frames)

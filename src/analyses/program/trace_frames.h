@@ -8,11 +8,13 @@
 #pragma once
 
 #include "base/map.h"
+#include "model/shown.h"
 #include "model/trace.h"
 
 /* Modules of rows that are no Python functions. */
-#define TRACE_FRAME_OPERATOR   "[operator]"
-#define TRACE_FRAME_ANNOTATION "[annotation]"
+#define TRACE_FRAME_OPERATOR   MODEL_FRAMES_OPERATOR
+#define TRACE_FRAME_ANNOTATION MODEL_FRAMES_ANNOTATION
+#define TRACE_FRAME_MODULE     MODEL_FRAMES_MODULE
 #define TRACE_FRAME_RUNTIME    "[runtime]"
 #define TRACE_FRAME_DRIVER     "[driver]"
 #define TRACE_FRAME_PYTHON     "[python]" /* Python functions without a file */
@@ -29,4 +31,8 @@ void trace_frames_next_trace(struct trace_frames *frames);
 /* Of a row of a thread. Returns 0 or -ENOMEM. */
 int trace_frames_find(struct trace_frames *frames, const struct trace *trace,
 	const struct trace_event *event, uint32_t *ret_frame);
+/* "[backward]": below a module what runs for its gradient. */
+int trace_frames_backward(struct trace_frames *frames, uint32_t *ret_frame);
+/* Is it a module of the model? */
+bool trace_frames_is_module(const struct trace_frames *frames, uint32_t frame);
 void trace_frames_done(struct trace_frames *frames);

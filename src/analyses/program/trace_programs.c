@@ -87,6 +87,9 @@ static void find_first(struct making *making)
 	for (size_t i = 0; i < making->count; i++) {
 		const struct trace_view *view = &making->views[i];
 
+		if (view->trace->is_narrowed)
+			making->first_ns = MIN(making->first_ns,
+				common_ns(making, view, view->trace->first_row_ns));
 		array_foreach (&view->trace->events, event) {
 			int64_t ns = common_ns(making, view, trace_view_start_ns(view, event));
 
@@ -553,16 +556,17 @@ int trace_programs_fill(struct model *model, const struct trace_view *views, siz
 }
 
 int trace_programs_fill_stacks(struct model *model, const struct trace_view *views, size_t count,
-	bool wants_thread_time, struct idle_spans *idle)
+	const struct trace_programs_options *options)
 {
-	_cleanup_trace_stacks_ struct trace_stacks stacks = {.frames.model = model};
+	_cleanup_trace_stacks_ struct trace_stacks stacks = {
+		.frames.model = model, .joins_backward = options->joins_backward};
 	struct making making = {
 		.model = model,
 		.views = views,
 		.count = count,
 		.stacks = &stacks,
-		.wants_thread_time = wants_thread_time,
-		.idle = idle,
+		.wants_thread_time = options->wants_thread_time,
+		.idle = options->idle,
 	};
 
 	return fill(&making);

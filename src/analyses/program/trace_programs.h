@@ -28,5 +28,11 @@ int trace_programs_fill(struct model *model, const struct trace_view *views, siz
  * tell. `idle`, where it is not NULL, gets the time that devices were idle, by what the thread was
  * in that launched the next work.
  */
+struct trace_programs_options {
+	bool wants_thread_time;
+	bool joins_backward; /* as in struct trace_stacks */
+	struct idle_spans *idle;
+};
+
 int trace_programs_fill_stacks(struct model *model, const struct trace_view *views, size_t count,
-	bool wants_thread_time, struct idle_spans *idle);
+	const struct trace_programs_options *options);

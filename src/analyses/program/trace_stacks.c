@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/program/forward.h"
+
 #define DEEPEST 512 /* frames of a stack; rows further in count as the row there */
 
 struct open_row {
@@ -21,6 +23,9 @@ struct sweep {
 	int64_t at_ns; /* the time before it belongs to a row */
 	uint32_t track;
 	bool wants_stretches;
+	uint32_t *forwards; /* by row; NULL: rows of the backward pass stay where they are */
+	uint32_t *before;   /* by row: places without that */
+	uint32_t backward;  /* frame */
 };
 
 /* ---- places ---- */
@@ -118,6 +123,27 @@ static bool lies_in(const struct open_row *outer, const struct open_row *row)
 	       outer->end_ns - row->start_ns > row->end_ns - outer->end_ns;
 }
 
+/* The module that a place is in, itself included; MODEL_NONE: in none. */
+static uint32_t module_of(const struct trace_stacks *stacks, uint32_t place)
+{
+	while (place != MODEL_NONE &&
+		!trace_frames_is_module(&stacks->frames, stacks->places.items[place].frame))
+		place = stacks->places.items[place].parent;
+	return place;
+}
+
+/* What a row lies in whose operator of the forward pass is known, where that is in a module. */
+static int find_forward_parent(struct sweep *sweep, uint32_t row, uint32_t *parent)
+{
+	struct trace_stacks *stacks = sweep->stacks;
+	uint32_t forward = sweep->forwards ? sweep->forwards[row] : MODEL_NONE, module;
+
+	if (forward == MODEL_NONE || module_of(stacks, *parent) != MODEL_NONE)
+		return 0;
+	module = module_of(stacks, sweep->before[forward]);
+	return module == MODEL_NONE ? 0 : find_place(stacks, module, sweep->backward, parent);
+}
+
 static int add_row(struct sweep *sweep, uint32_t row)
 {
 	struct trace_stacks *stacks = sweep->stacks;
@@ -135,7 +161,9 @@ static int add_row(struct sweep *sweep, uint32_t row)
 		sweep->depth--;
 	if (sweep->depth)
 		parent = sweep->open[sweep->depth - 1].place;
-	r = trace_frames_find(&stacks->frames, sweep->view->trace, event, &frame);
+	r = find_forward_parent(sweep, row, &parent);
+	if (r == 0)
+		r = trace_frames_find(&stacks->frames, sweep->view->trace, event, &frame);
 	if (r == 0)
 		r = find_place(stacks, parent, frame, &open.place);
 	if (r < 0)
@@ -162,13 +190,47 @@ static int add_track(struct sweep *sweep, uint32_t index)
 	return r < 0 ? r : pass_time(sweep, INT64_MAX);
 }
 
+static int sweep_tracks(struct sweep *sweep)
+{
+	const struct trace *trace = sweep->view->trace;
+	struct trace_stacks *stacks = sweep->stacks;
+	int r = 0;
+
+	memset(stacks->by_row, 0xff, trace->events.count * sizeof(*stacks->by_row));
+	for (uint32_t i = 0; r == 0 && i < trace->tracks.count; i++)
+		r = add_track(sweep, i);
+	return r;
+}
+
+/* Once without, to know where the forward pass is; the places that are left over have no time. */
+static int sweep_backward(struct sweep *sweep)
+{
+	const struct trace *trace = sweep->view->trace;
+	bool wants_stretches = sweep->wants_stretches;
+	size_t size = trace->events.count * sizeof(*sweep->before);
+	int r;
+
+	sweep->wants_stretches = false;
+	r = sweep_tracks(sweep);
+	if (r == 0)
+		r = trace_frames_backward(&sweep->stacks->frames, &sweep->backward);
+	sweep->wants_stretches = wants_stretches;
+	sweep->before = malloc(size + 1);
+	sweep->forwards = trace_forward_rows(trace);
+	if (r < 0 || !sweep->before || !sweep->forwards)
+		return -ENOMEM;
+	if (size)
+		memcpy(sweep->before, sweep->stacks->by_row, size);
+	return sweep_tracks(sweep);
+}
+
 int trace_stacks_find(
 	struct trace_stacks *stacks, const struct trace_view *view, bool wants_stretches)
 {
 	const struct trace *trace = view->trace;
 	struct sweep sweep = {.stacks = stacks, .view = view, .wants_stretches = wants_stretches};
 	uint32_t longest = 0;
-	int r = 0;
+	int r = -ENOMEM;
 
 	array_foreach (&trace->tracks, track)
 		longest = MAX(longest, track->count);
@@ -177,13 +239,11 @@ int trace_stacks_find(
 	free(stacks->by_row);
 	stacks->by_row = malloc((trace->events.count + 1) * sizeof(*stacks->by_row));
 	sweep.open = malloc(((size_t)longest + 1) * sizeof(*sweep.open));
-	if (!stacks->by_row || !sweep.open)
-		r = -ENOMEM;
-	else
-		memset(stacks->by_row, 0xff, trace->events.count * sizeof(*stacks->by_row));
-	for (uint32_t i = 0; r == 0 && i < trace->tracks.count; i++)
-		r = add_track(&sweep, i);
+	if (stacks->by_row && sweep.open)
+		r = stacks->joins_backward ? sweep_backward(&sweep) : sweep_tracks(&sweep);
 	free(sweep.open);
+	free(sweep.before);
+	free(sweep.forwards);
 	return r;
 }
 

@@ -28,10 +28,12 @@ struct trace_stretch {
 
 /*
  * Of one trace after the other: what encloses what is one tree for all of them. Zero-initialise but
- * for frames.model, which gets the stacks.
+ * for frames.model, which gets the stacks, and joins_backward.
  */
 struct trace_stacks {
 	struct trace_frames frames;
+	bool joins_backward; /* rows of the backward pass lie in the module whose operator they are
+				the gradient of */
 	ARRAY_OF(struct trace_place) places;
 	struct map_u64 children; /* parent << 32 | frame → place */
 	/* Of the last trace. */

@@ -428,6 +428,7 @@ static void describe_filters(struct strbuf *out, const struct selection *selecti
 		{"process", selection->process},
 		{"thread", selection->thread},
 		{"time", selection->time},
+		{"step", selection->step},
 		{"symbol", selection->symbol},
 		{"range", selection->range},
 		{"window", selection->window},

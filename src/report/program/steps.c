@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long the steps of programs took. */
+#include <math.h>
+
 #include "analyses/inference/table_joules.h"
+#include "model/format.h"
 #include "report/columns.h"
 #include "report/energy/joules.h"
 #include "report/sections.h"
@@ -27,6 +30,19 @@ static const struct report_column row_columns[] = {
 	{.key = "p50_ns", .title = "Median", .kind = REPORT_NS, .views = BOTH},
 	{.key = "p95_ns", .title = "p95", .kind = REPORT_NS, .views = ONLY_LONG},
 	{.key = "maximum_ns", .title = "Max", .kind = REPORT_NS, .views = BOTH},
+	{.key = "steady_p50_ns",
+		.kind = REPORT_NS,
+		.help = "the median after warm-up; null: fewer than four steps ended"},
+	{.key = "warm_up_count",
+		.title = "Warm-up",
+		.kind = REPORT_COUNT,
+		.views = BOTH,
+		.hide = REPORT_HIDE_EMPTY},
+	{.key = "odd_count",
+		.title = "Odd",
+		.kind = REPORT_COUNT,
+		.views = BOTH,
+		.hide = REPORT_HIDE_EMPTY},
 	{.key = "samples", .kind = REPORT_COUNT, .help = "in all steps, as are the next three"},
 	{.key = "cpu_time_ns",
 		.title = "CPU time",
@@ -75,6 +91,54 @@ static const struct report_column slow_columns[] = {
 };
 static const struct report_shape slow_shape = REPORT_SHAPE(slow_columns);
 
+static const struct report_column list_columns[] = {
+	{.key = "number", .title = "Step", .kind = REPORT_INTEGER},
+	{.key = "begin_ns",
+		.title = "Begin",
+		.kind = REPORT_NS,
+		.help = "since the recording began"},
+	{.key = "duration_ns", .title = "Duration", .kind = REPORT_NS},
+	{.key = "of_steady",
+		.title = "Of median",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "its duration over the median of the steps after warm-up; null: fewer than "
+			"four steps ended"},
+	{.key = "samples", .kind = REPORT_COUNT},
+	{.key = "cpu_time_ns", .title = "CPU time", .kind = REPORT_NS, .hide = REPORT_HIDE_EMPTY},
+	{.key = "device_busy_ns",
+		.title = "Device",
+		.kind = REPORT_NS,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "of work that was launched in it"},
+	{.key = "rest_ns",
+		.title = "Rest",
+		.kind = REPORT_NS,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "the duration without device_busy_ns; null: there is no device work"},
+	{.key = "works", .title = "Work", .kind = REPORT_COUNT, .hide = REPORT_HIDE_EMPTY},
+	{.key = "is_cut", .kind = REPORT_FLAG},
+	{.key = "mark",
+		.title = "Mark",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "warm-up, slow or fast; null: as usual"},
+	{.title = "Where", .kind = REPORT_TEXT, .hide = REPORT_HIDE_EMPTY},
+	{.key = "more_device_ns",
+		.kind = REPORT_NS,
+		.help = "than the median of the steps after warm-up, as is the next"},
+	{.key = "more_rest_ns", .kind = REPORT_NS},
+	{.key = "rank", .title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
+	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
+	{.key = "name",
+		.title = "Name",
+		.kind = REPORT_TEXT,
+		.shrinks_to = 8,
+		.hide = REPORT_HIDE_SAME},
+};
+static const struct report_shape list_shape = REPORT_SHAPE(list_columns);
+
 static const struct report_column columns[] = {
 	{.key = "rows",
 		.kind = REPORT_ROWS,
@@ -85,6 +149,11 @@ static const struct report_column columns[] = {
 		.kind = REPORT_ROWS,
 		.shape = &slow_shape,
 		.help = "the steps that took longest"},
+	{.key = "list",
+		.total = "list_total",
+		.kind = REPORT_ROWS,
+		.shape = &list_shape,
+		.help = "all steps, by process and name, then by time"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -122,6 +191,9 @@ static int add_row(struct result *result, const struct report_view *view,
 	result_u64(result, row->total_ns);
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
 		result_known(result, row->count != 0, times[i]);
+	result_known(result, row->steady_p50_ns != 0, row->steady_p50_ns);
+	result_u64(result, row->warm_up_count);
+	result_u64(result, row->odd_count);
 	columns_add_samples(result, view->model, row->samples);
 	columns_add_cpu_time(result, view->model, row->samples);
 	result_u64(result, row->device_busy_ns);
@@ -159,13 +231,71 @@ static void add_slow_step(struct result *result, const struct report_view *view,
 	result_text(result, step->name);
 }
 
+/* "device +3.10 ms", of a step that is marked: the larger change in its direction. */
+static void add_where(struct result *result, const struct step_cost *cost, bool has_works)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	bool is_fast = cost->mark == STEP_FAST;
+	double busy_ns = is_fast ? -cost->more_busy_ns : cost->more_busy_ns;
+	double rest_ns = is_fast ? -cost->more_rest_ns : cost->more_rest_ns;
+
+	if (!cost->mark || !has_works || fmax(busy_ns, rest_ns) <= 0) {
+		result_null(result);
+		return;
+	}
+	strbuf_addf(&text, "%s %s", busy_ns > rest_ns ? "device" : "rest", is_fast ? "-" : "+");
+	format_duration(&text, (uint64_t)fmax(busy_ns, rest_ns));
+	strbuf_inherit_status(&result->texts, &text);
+	result_text(result, strbuf_cstr(&text));
+}
+
+static void add_listed_step(struct result *result, const struct report_view *view, uint32_t index)
+{
+	const struct model *model = view->model;
+	const struct model_step *step = &model->steps.items[index];
+	const struct step_cost *cost = &view->steps->costs.items[index];
+	const struct model_process *process = &model->processes.items[step->process];
+	uint64_t duration_ns = step->end_ns - step->start_ns;
+	bool has_works = model_launched_count(model) != 0, is_compared = !isnan(cost->of_steady);
+
+	result_u64(result, step->number);
+	result_u64(result, model_since_start_ns(model, step->start_ns));
+	result_u64(result, duration_ns);
+	result_number(result, cost->of_steady);
+	columns_add_samples(result, model, cost->samples);
+	columns_add_cpu_time(result, model, cost->samples);
+	result_u64(result, cost->device_busy_ns);
+	result_known(result, has_works, duration_ns - MIN(duration_ns, cost->device_busy_ns));
+	result_u64(result, cost->works);
+	result_flag(result, step->is_cut);
+	result_text(result, step_mark_name(cost->mark));
+	add_where(result, cost, has_works);
+	result_number(result, is_compared ? cost->more_busy_ns : (double)NAN);
+	result_number(result, is_compared ? cost->more_rest_ns : (double)NAN);
+	columns_add_rank(result, process);
+	result_known(result, process->pid != 0, process->pid);
+	result_text(result, step->name);
+}
+
+static uint32_t add_list(struct result *result, const struct report_input *input)
+{
+	size_t count = input->view->model->steps.count;
+	uint32_t table = result_open(result);
+	size_t wanted = report_rows_wanted(result, input, count);
+
+	for (uint32_t i = 0; i < wanted; i++)
+		add_listed_step(result, input->view, i);
+	result_close(result);
+	return table;
+}
+
 static int make(struct result *result, const struct report_input *input)
 {
 	const struct report_view *view = input->view;
 	const struct step_use *use = view->steps;
 	size_t slowest = MIN(use->slowest.count, input->limit ? input->limit : SLOWEST_STEPS);
 	struct energy_reasons reasons = {0};
-	uint32_t rows, slow;
+	uint32_t rows, slow, list;
 	int r = 0;
 
 	if (!input->is_alone && !report_is_own(input))
@@ -190,6 +320,7 @@ static int make(struct result *result, const struct report_input *input)
 	for (size_t i = 0; i < slowest; i++)
 		add_slow_step(result, view, use->slowest.items[i]);
 	result_close(result);
+	list = add_list(result, input);
 	result_close(result);
 	result_heading(result, "Steps");
 	result_show(result, rows,
@@ -203,6 +334,9 @@ static int make(struct result *result, const struct report_input *input)
 		return 0;
 	result_heading(result, "Slowest steps");
 	result_show(result, slow, &(struct result_show){.limit = SLOWEST_STEPS_SHOWN});
+	result_heading(result, "All steps");
+	result_show(result, list,
+		&(struct result_show){.limit = report_rows_shown(input, 50, 50), .noun = "steps"});
 	return 0;
 }
 
