@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How many arithmetic operations an operator takes, by its kind and the shapes of its tensors:
- * estimates, of which docs/chakra.md has the formulas.
- */
+/* How many arithmetic operations an operator takes: by the formulas of model/cost/. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/execution_trace.h"
 
 /* Products of matrices, convolutions, attention. 0: it is none of these, or shapes are missing. */
-uint64_t operations_of(struct execution_text name, const struct execution_values *inputs,
-	const struct execution_values *outputs);
+uint64_t operations_of(struct execution_text name, const struct execution_values *inputs);

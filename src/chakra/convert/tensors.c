@@ -94,9 +94,9 @@ struct tensor_sum tensor_sum(const struct execution_values *values)
 	return sum;
 }
 
-static struct execution_text element_at(struct execution_text list, unsigned index)
+struct execution_text tensor_value(const struct execution_values *values, unsigned index)
 {
-	struct json_piece piece = json_piece_list(list);
+	struct json_piece piece = json_piece_list(values->values);
 	struct execution_text element;
 
 	for (unsigned i = 0; json_piece_next(&piece, &element); i++) {
@@ -104,36 +104,6 @@ static struct execution_text element_at(struct execution_text list, unsigned ind
 			return element;
 	}
 	return (struct execution_text){0};
-}
-
-struct tensor_shape tensor_shape(const struct execution_values *values, unsigned index)
-{
-	struct json_piece piece = json_piece_list(element_at(values->shapes, index));
-	struct tensor_shape shape = {0};
-	struct execution_text size;
-	int64_t number;
-
-	while (json_piece_next(&piece, &size)) {
-		if (shape.dimensions == TENSOR_MAX_DIMENSIONS || !json_piece_i64(size, &number) ||
-			number < 0)
-			return (struct tensor_shape){0};
-		shape.sizes[shape.dimensions++] = (uint64_t)number;
-	}
-	return shape;
-}
-
-uint64_t tensor_shape_elements(const struct tensor_shape *shape)
-{
-	uint64_t elements = shape->dimensions > 0;
-
-	for (unsigned i = 0; i < shape->dimensions; i++)
-		elements = product(elements, shape->sizes[i]);
-	return elements;
-}
-
-struct execution_text tensor_value(const struct execution_values *values, unsigned index)
-{
-	return element_at(values->values, index);
 }
 
 uint32_t tensor_type_bytes(struct execution_text type)

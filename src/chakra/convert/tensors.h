@@ -10,8 +10,6 @@
 
 #include "model/execution_trace.h"
 
-#define TENSOR_MAX_DIMENSIONS 8
-
 struct tensor_sum {
 	uint64_t bytes;
 	uint64_t largest; /* elements of the value that has most; a list of tensors is one value */
@@ -21,14 +19,6 @@ struct tensor_sum {
 /* A saturated product counts as 0: no tensor is that large. */
 struct tensor_sum tensor_sum(const struct execution_values *values);
 
-struct tensor_shape {
-	uint64_t sizes[TENSOR_MAX_DIMENSIONS];
-	unsigned dimensions; /* 0: a number, or not known */
-};
-
-/* Of the value at that place. */
-struct tensor_shape tensor_shape(const struct execution_values *values, unsigned index);
-uint64_t tensor_shape_elements(const struct tensor_shape *shape);
 /* The value at that place; an empty text when there is none. */
 struct execution_text tensor_value(const struct execution_values *values, unsigned index);
 /* Bytes of one element by names such as "Half", "c10::BFloat16", "float32"; 0: not known. */

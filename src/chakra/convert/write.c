@@ -247,8 +247,7 @@ static struct estimate estimate_of(const struct execution_node *operator, bool b
 	struct estimate estimate = {.bytes = inputs.bytes + outputs.bytes, .rule = "formula"};
 
 	if (by_formula)
-		estimate.operations =
-			operations_of(operator->name, &operator->inputs, &operator->outputs);
+		estimate.operations = operations_of(operator->name, &operator->inputs);
 	if (estimate.operations == 0) {
 		estimate.operations = outputs.largest ?: inputs.largest;
 		estimate.rule = "elements";

@@ -8,11 +8,13 @@
  */
 #include "model/cost/families.h"
 
-enum { AT_INPUT, AT_WEIGHT, AT_STRIDE, AT_TRANSPOSED, AT_BIAS };
+enum { AT_INPUT, AT_WEIGHT, AT_BIAS, AT_STRIDE, AT_PADDING, AT_DILATION, AT_TRANSPOSED };
+/* Of gradients, in place of the bias: which are wanted. */
+#define AT_WANTED AT_BIAS
 
 #define SPATIAL (OP_DIMENSIONS - 2)
 
-/* Of the arguments that say how: behind one another, or apart. */
+/* Of the arguments that say how. */
 struct settings {
 	int64_t stride[SPATIAL], padding[SPATIAL], dilation[SPATIAL], output_padding[SPATIAL];
 	bool is_transposed;
@@ -34,13 +36,13 @@ static bool read_setting(const struct op_inputs *inputs, unsigned index, int64_t
 static bool read_settings(const struct op_inputs *inputs, const struct op_formula *formula,
 	unsigned dimensions, struct settings *settings)
 {
-	unsigned at = formula->at[AT_STRIDE], transposed = formula->at[AT_TRANSPOSED];
+	unsigned transposed = formula->at[AT_TRANSPOSED];
 
 	settings->is_transposed = false;
 	op_flag_at(inputs, transposed, &settings->is_transposed);
-	return read_setting(inputs, at, 1, dimensions, settings->stride) &&
-	       read_setting(inputs, at + 1, 0, dimensions, settings->padding) &&
-	       read_setting(inputs, at + 2, 1, dimensions, settings->dilation) &&
+	return read_setting(inputs, formula->at[AT_STRIDE], 1, dimensions, settings->stride) &&
+	       read_setting(inputs, formula->at[AT_PADDING], 0, dimensions, settings->padding) &&
+	       read_setting(inputs, formula->at[AT_DILATION], 1, dimensions, settings->dilation) &&
 	       read_setting(inputs, transposed == OP_NOWHERE ? OP_NOWHERE : transposed + 1, 0,
 		       dimensions, settings->output_padding);
 }
@@ -122,7 +124,7 @@ static void backward_cost(
 
 	if (!gradient || !is_convolution(input, weight))
 		return;
-	op_list_at(inputs, formula->at[AT_BIAS], wanted, ARRAY_SIZE(wanted));
+	op_list_at(inputs, formula->at[AT_WANTED], wanted, ARRAY_SIZE(wanted));
 	op_flag_at(inputs, formula->at[AT_TRANSPOSED], &is_transposed);
 	gradients = (double)(!!wanted[0] + !!wanted[1]);
 	all = op_tensor_bytes(gradient) + op_tensor_bytes(input) + op_tensor_bytes(weight);
@@ -139,16 +141,30 @@ static void backward_cost(
 	{                                                                                          \
 		.name = (name_), .reach = (reach_), .at = {__VA_ARGS__}, .cost = (cost_)           \
 	}
+#define FORWARD(name_, ...) CONVOLUTION("aten::" name_, OP_CLOSED, forward_cost, 0, 1, __VA_ARGS__)
+#define COMPOSITE(name_, ...)                                                                      \
+	CONVOLUTION("aten::" name_, OP_COMPOSITE, forward_cost, 0, 1, __VA_ARGS__)
+#define BACKWARD(name_, ...)                                                                       \
+	CONVOLUTION("aten::" name_, OP_CLOSED, backward_cost, 1, 2, __VA_ARGS__)
+#define NOWHERE OP_NOWHERE
 
 const struct op_formula convolution_formulas[] = {
-	CONVOLUTION("aten::convolution", OP_CLOSED, forward_cost, 0, 1, 3, 6, 2),
-	CONVOLUTION("aten::_convolution", OP_CLOSED, forward_cost, 0, 1, 3, 6, 2),
-	CONVOLUTION("aten::convolution_overrideable", OP_CLOSED, forward_cost, 0, 1, 3, 6, 2),
-	CONVOLUTION("aten::convolution_backward", OP_CLOSED, backward_cost, 1, 2, 4, 7, 10),
-	CONVOLUTION(
-		"aten::convolution_backward_overrideable", OP_CLOSED, backward_cost, 1, 2, 3, 6, 9),
-	CONVOLUTION("aten::conv1d", OP_COMPOSITE, forward_cost, 0, 1, 3, OP_NOWHERE, 2),
-	CONVOLUTION("aten::conv2d", OP_COMPOSITE, forward_cost, 0, 1, 3, OP_NOWHERE, 2),
-	CONVOLUTION("aten::conv3d", OP_COMPOSITE, forward_cost, 0, 1, 3, OP_NOWHERE, 2),
+	FORWARD("convolution", 2, 3, 4, 5, 6),
+	FORWARD("_convolution", 2, 3, 4, 5, 6),
+	FORWARD("convolution_overrideable", 2, 3, 4, 5, 6),
+	BACKWARD("convolution_backward", 10, 4, 5, 6, 7),
+	BACKWARD("convolution_backward_overrideable", 9, 3, 4, 5, 6),
+	COMPOSITE("conv1d", 2, 3, 4, 5, NOWHERE),
+	COMPOSITE("conv2d", 2, 3, 4, 5, NOWHERE),
+	COMPOSITE("conv3d", 2, 3, 4, 5, NOWHERE),
+	/* Those below are called by the ones above. */
+	FORWARD("cudnn_convolution", NOWHERE, 3, 2, 4, NOWHERE),
+	FORWARD("cudnn_convolution_relu", 2, 3, 4, 5, NOWHERE),
+	FORWARD("cudnn_convolution_add_relu", 4, 5, 6, 7, NOWHERE),
+	FORWARD("miopen_convolution", 2, 4, 3, 5, NOWHERE),
+	FORWARD("mkldnn_convolution", 2, 4, 3, 5, NOWHERE),
+	FORWARD("_slow_conv2d_forward", 3, 4, 5, NOWHERE, NOWHERE),
+	FORWARD("thnn_conv2d", 3, 4, 5, NOWHERE, NOWHERE),
+	FORWARD("_conv_depthwise2d", 3, 4, 5, 6, NOWHERE),
 	{0},
 };

@@ -40,7 +40,7 @@ struct op_cost {
 	double flop, bytes;  /* NaN: not known */
 };
 
-#define OP_POSITIONS 5
+#define OP_POSITIONS 7
 #define OP_NOWHERE   OP_ARGUMENTS /* it has no such argument */
 
 struct op_formula {

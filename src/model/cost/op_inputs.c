@@ -234,7 +234,7 @@ bool op_inputs_read(struct op_inputs *inputs, const struct op_texts *texts)
 		readers[i] = reader_of(all[i]);
 		status[i] = all[i]->length ? json_reader_enter(&readers[i], '[') : JSON_BAD;
 	}
-	if (status[0] != JSON_OK || status[1] != JSON_OK)
+	if (status[0] != JSON_OK)
 		return false;
 	while (inputs->count < OP_ARGUMENTS) {
 		struct op_argument *argument = &inputs->arguments[inputs->count];
@@ -243,7 +243,7 @@ bool op_inputs_read(struct op_inputs *inputs, const struct op_texts *texts)
 		struct json_text strides = next_item(&readers[2], &status[2]);
 		struct op_tensor *tensor = &argument->tensor;
 
-		if (status[0] != JSON_OK)
+		if (status[0] != JSON_OK && status[3] != JSON_OK)
 			break;
 		read_argument(argument, &dims, &type);
 		argument->value = next_item(&readers[3], &status[3]);

@@ -81,7 +81,7 @@ struct op_texts {
 	struct json_text dims, types, strides, values;
 };
 
-/* False: no shapes, or not understood. */
+/* False: no sizes, or not understood. Without types all that has sizes is a tensor. */
 bool op_inputs_read(struct op_inputs *inputs, const struct op_texts *texts);
 
 /* The tensor at `index`; NULL: it is none, or there is none. */
