@@ -24,11 +24,16 @@ static struct {
 
 static void print_result(const char *output, const struct import_result *result)
 {
-	print_plain("sonde: %llu ranges and %llu marks in %s\n", (unsigned long long)result->ranges,
-		(unsigned long long)result->marks, output);
+	if (result->samples)
+		print_plain(
+			"sonde: %llu samples in %s\n", (unsigned long long)result->samples, output);
+	else
+		print_plain("sonde: %llu ranges and %llu marks in %s\n",
+			(unsigned long long)result->ranges, (unsigned long long)result->marks,
+			output);
 	for (uint32_t i = 0; i < result->note_count; i++)
 		print_plain("  note    %s\n", result->notes[i].text);
-	print_plain("next: sonde report --by range %s\n", output);
+	print_plain("next: sonde report %s%s\n", result->samples ? "" : "--by range ", output);
 }
 
 static int import_log(const char *path, const struct importer *importer, struct errmsg *err)
@@ -178,7 +183,7 @@ const struct command import_command = {
 		"chrome writes them back. `sonde report` also reads the files "
 		"themselves.\n\nnsys: exports of Nsight Systems (nsys export --type sqlite): "
 		"kernels, copies, calls of CUDA, NVTX ranges, allocations.\n\nxplane: profiles of JAX and TensorFlow as "
-		"protobuf.\n\nrocprofv3: its JSON.\n\ntorch-memory: snapshots of PyTorch's memory.\n\nvllm-log: iterations (--enable-logging-iteration-details) are "
+		"protobuf.\n\nrocprofv3: its JSON.\n\ntorch-memory: snapshots of PyTorch's memory.\n\nperf-script, folded, pprof: samples with stacks.\n\nvllm-log: iterations (--enable-logging-iteration-details) are "
 		"ranges of their engine, named by what they did: prefill, decode, mixed, idle. "
 		"Requests (--enable-log-requests) are ranges if the log has their end, otherwise "
 		"marks. The throughput that the engine logs every few seconds is in marks.",

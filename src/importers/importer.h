@@ -48,7 +48,7 @@ struct import_input {
 #define IMPORT_NOTES_MAX 64
 
 struct import_result {
-	uint64_t ranges, marks; /* reported to the writer */
+	uint64_t ranges, marks, samples; /* reported to the writer */
 	uint64_t begin_ns, end_ns;
 	struct errmsg notes[IMPORT_NOTES_MAX];
 	uint32_t note_count;
@@ -65,6 +65,7 @@ struct importer {
 	const char *const *names;
 	/* Is a file that begins so of this format? `head` is unpacked. NULL: see names. */
 	bool (*knows)(const char *head, size_t length);
+	bool knows_any_text; /* what is anything else is not its */
 	/*
 	 * Rows: reads the file, packed or not, and finishes the trace (trace_finish()). What could
 	 * be read of a damaged one is in the trace, what could not is counted in trace.damage.

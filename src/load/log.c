@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "importers/rows.h"
 
 int load_log(const char *path, const struct importer *importer, struct capture_writer *writer,
 	struct import_result *ret_result, struct errmsg *err)
@@ -17,15 +18,18 @@ int load_log(const char *path, const struct importer *importer, struct capture_w
 	_cleanup_strbuf_ struct strbuf text = {0}; /* not mapped: a log may be rotated meanwhile */
 	struct import_input input = {.path = path};
 	struct stat status;
-	int r = read_regular_file(path, &text, err);
+	bool truncated;
+	int r = import_read_file(path, NULL, &text, &truncated, err);
 
 	if (r < 0)
 		return r;
 	if (stat(path, &status) == 0)
 		input.modified_s = status.st_mtim.tv_sec;
-	input.bytes = text.data;
+	input.bytes = strbuf_cstr(&text);
 	input.length = text.length;
 	r = importer->import(&input, writer, ret_result, err);
+	if (r == 0 && truncated)
+		import_note(ret_result, "the compressed file is cut off: the part before is here");
 	return r < 0 ? r : import_write_account(writer, ret_result, err);
 }
 

@@ -35,7 +35,7 @@ static enum trace_file file_of_text(const char *path, const struct importer **re
 		return TRACE_FILE_OTHER;
 	length = MIN(window.length, (size_t)IMPORT_HEAD_BYTES);
 	importer = importer_of_name(path) ?: importer_of(window.bytes, length);
-	if ((!importer || importer->import) && is_capture(window.bytes, length))
+	if ((!importer || importer->knows_any_text) && is_capture(window.bytes, length))
 		return TRACE_FILE_CAPTURE;
 	*ret_importer = importer;
 	if (!importer)

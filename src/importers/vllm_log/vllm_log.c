@@ -395,5 +395,6 @@ const struct importer vllm_log_importer = {
 	.name = "vllm-log",
 	.description = "the log of a vLLM server: iterations, requests, throughput",
 	.knows = vllm_log_knows,
+	.knows_any_text = true,
 	.import = vllm_log_import,
 };

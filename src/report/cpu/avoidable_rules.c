@@ -24,7 +24,9 @@ static bool others_are_idle(const struct avoidable_finding *finding)
 
 static uint64_t saved_by_all_cpus(const struct avoidable_finding *finding)
 {
-	return finding->time_ns - finding->time_ns / finding->model->session.cpu_count;
+	uint32_t cpus = finding->model->session.cpu_count; /* 0: other profilers do not say */
+
+	return finding->time_ns - finding->time_ns / MAX(cpus, 1U);
 }
 
 /* Who is kept from CPUs by a quota, waits for them, too: fewer threads would not help. */
