@@ -161,6 +161,8 @@ static const struct example examples[] = {
 		"", OP_FAMILY_TRITON, NAN, 48},
 	/* Nonsense. */
 	{"aten::mm", "[[-2, 3], [3, 4]]", FLOAT2, "", "", OP_FAMILY_GEMM, NAN, NAN},
+	{"aten::mm", "[[2147483647, 2147483647], [2147483647, 9223372036854775807]]", FLOAT2, "",
+		"", OP_FAMILY_GEMM, NAN, NAN},
 	{"aten::mm", "[[2, 3], [3, 4]", FLOAT2, "", "", OP_FAMILY_GEMM, NAN, NAN},
 	{"aten::mm", "[2, 3]", FLOAT2, "", "", OP_FAMILY_GEMM, NAN, NAN},
 	{"aten::mm", "[[2, 3], [3, 4]]", "[\"float\", \"quantum\"]", "", "", OP_FAMILY_GEMM, 48,

@@ -88,7 +88,7 @@ void roof_of_row(struct roofline_row *row, const struct peaks *peaks, bool is_cp
 	if (row->roof_ns < shortest_ns)
 		row->bound = ROOFLINE_LATENCY;
 	row->saves_ns = fmax(time_ns - fmax(row->roof_ns, shortest_ns), 0);
-	row->is_above = time_ns * ROOFLINE_ABOVE < row->roof_ns;
+	row->is_above = time_ns > 0 && time_ns * ROOFLINE_ABOVE < row->roof_ns;
 }
 
 /* ---- steps ---- */

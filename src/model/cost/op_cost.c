@@ -3,7 +3,8 @@
 
 #include "model/cost/families.h"
 
-#define TRITON "triton_"
+#define TRITON  "triton_"
+#define LARGEST 1.8e19 /* that 64 bits hold; no operator costs as much */
 
 static const struct {
 	const char *name;
@@ -63,6 +64,10 @@ struct op_cost op_cost_of(const struct op_formula *formula, const struct op_text
 
 	if (op_inputs_read(&inputs, texts))
 		formula->cost(&inputs, formula, &cost);
+	if (!(cost.flop < LARGEST))
+		cost.flop = NAN;
+	if (!(cost.bytes < LARGEST))
+		cost.bytes = NAN;
 	return cost;
 }
 

@@ -204,7 +204,8 @@ static void add_inputs(
 static void add_shape(
 	struct result *result, const struct roofline *roofline, const struct roofline_row *row)
 {
-	double calls_per_s = (double)row->count / (double)MAX(row->time_ns, (int64_t)1) * 1e9;
+	double calls_per_s =
+		row->time_ns > 0 ? (double)row->count / (double)row->time_ns * 1e9 : (double)NAN;
 	bool has_roof = !isnan(row->roof_ns) && row->time_ns > 0;
 
 	result_i64(result, row->time_ns);
@@ -359,7 +360,7 @@ static void add_advice(struct result *result, const struct roofline *roofline)
 			{"first_saves_ns", first ? first->saves_ns : 0}},
 	};
 
-	if (!first || isnan(first->saves_ns) ||
+	if (!first || isnan(first->saves_ns) || roofline->saves_ns <= 0 ||
 		roofline->saves_ns < WORTH_A_SHARE * (double)roofline->work_ns)
 		return;
 	strbuf_addf(&text, "Operators are slower than the %s allows. Change %s first: it took ",
