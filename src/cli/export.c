@@ -35,7 +35,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
-			"pprof, otlp, chrome, chakra, pftrace, csv, json, jsonl, perf-script, "
+			"pprof, otlp, chrome, chakra, pftrace, csv, tables, json, jsonl, perf-script, "
 			"roofline, vllm-csv), "
 			"or by the output's extension, such as -o profile.svg");
 	return best;
@@ -97,7 +97,7 @@ static int export_run(int count, char **positional)
 }
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "otlp",
-	"chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "roofline",
+	"chrome", "chakra", "pftrace", "csv", "tables", "json", "jsonl", "perf-script", "roofline",
 	"vllm-csv", NULL};
 
 static const struct option export_options[] = {
@@ -112,7 +112,7 @@ static const struct option export_options[] = {
 		.long_name = "output",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write here; vllm-csv writes a folder; - is standard output. Default: "
+		.help = "Write here; tables and vllm-csv write a folder; - is standard output. Default: "
 			"beside the capture, with the format's extension.",
 		.value = (void *)&arguments.output},
 	WEIGHT_OPTION(arguments.asked.shown),
@@ -162,6 +162,7 @@ const struct command export_command = {
 		"  chakra      an execution trace for simulators, see also sonde chakra\n"
 		"  pftrace     traces of other tools, as a capture that ui.perfetto.dev opens\n"
 		"  csv         the table of functions\n"
+		"  tables      a folder with every table of the report, as CSV for spreadsheets\n"
 		"  json        what report --json prints\n"
 		"  jsonl       every event as one JSON object per line, in time order\n"
 		"  perf-script samples as perf script prints them, for tools that read that\n"

@@ -23,6 +23,7 @@
 /* One of the files that a format writes into a folder. */
 struct export_file {
 	const char *name; /* below the folder, may have one of its own before it; lives on */
+	char *own_name;   /* the same, where it is made: freed with the files; NULL: it is not */
 	struct strbuf content;
 };
 

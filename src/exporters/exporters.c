@@ -2,6 +2,7 @@
 #include "exporters/exporters.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct exporter *const exporters[] = {
@@ -14,6 +15,7 @@ const struct exporter *const exporters[] = {
 	&chakra_exporter,
 	&pftrace_exporter,
 	&csv_exporter,
+	&tables_exporter,
 	&json_exporter,
 	&jsonl_exporter,
 	&perf_script_exporter,
@@ -96,7 +98,9 @@ int export_result(int r, const struct strbuf *out, const char *format, struct er
 
 void export_files_done(struct export_files *files)
 {
-	array_foreach (&files->items, file)
+	array_foreach (&files->items, file) {
 		strbuf_done(&file->content);
+		free(file->own_name);
+	}
 	array_done(&files->items);
 }

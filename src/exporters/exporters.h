@@ -18,6 +18,7 @@ extern const struct exporter pftrace_exporter;
 extern const struct exporter pprof_exporter;
 extern const struct exporter roofline_exporter;
 extern const struct exporter speedscope_exporter;
+extern const struct exporter tables_exporter;
 extern const struct exporter vllm_csv_exporter;
 
 /* Never NULL: `options`, or the defaults. */

@@ -55,3 +55,13 @@ int report_render_schema_document(
  * section has no rows.
  */
 int report_render_csv(const struct result *result, struct strbuf *out);
+
+/*
+ * All tables of the section that have rows: table `*at` and those with the same columns, such as
+ * one of each rank, as one CSV. Where there are several its first column, "table", numbers them.
+ * Moves
+ * `*at` on; returns the column that they are the value of, NULL when there are no more. Starts at
+ * 0.
+ */
+const struct report_column *report_render_next_table(
+	const struct result *result, size_t *at, struct strbuf *out);

@@ -87,3 +87,64 @@ int report_render_csv(const struct result *result, struct strbuf *out)
 		add_row(result, table->column->shape, &table->values.items[i], out);
 	return strbuf_status(out);
 }
+
+static bool has_fields(const struct report_column *column)
+{
+	for (size_t i = 0; i < column->shape->count; i++) {
+		if (is_field(&column->shape->columns[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The first table of its columns that has rows: what else there is of them comes with it. */
+static bool is_first(const struct result *result, size_t at)
+{
+	const struct result_table *table = &result->tables.items[at];
+
+	if (table->column->kind != REPORT_ROWS || !table->column->key || !table->values.count ||
+		!has_fields(table->column))
+		return false;
+	for (size_t i = 0; i < at; i++) {
+		if (result->tables.items[i].column == table->column &&
+			result->tables.items[i].values.count)
+			return false;
+	}
+	return true;
+}
+
+static void add_tables(
+	const struct result *result, const struct report_column *column, struct strbuf *out)
+{
+	const struct report_shape *shape = column->shape;
+	unsigned count = 0, number = 0;
+
+	array_foreach (&result->tables, table)
+		count += table->column == column;
+	if (count > 1)
+		strbuf_add(out, "table,");
+	add_row(result, shape, NULL, out);
+	array_foreach (&result->tables, table) {
+		number += table->column == column;
+		for (size_t i = 0; table->column == column && i < table->values.count;
+			i += shape->count) {
+			if (count > 1)
+				strbuf_addf(out, "%u,", number);
+			add_row(result, shape, &table->values.items[i], out);
+		}
+	}
+}
+
+const struct report_column *report_render_next_table(
+	const struct result *result, size_t *at, struct strbuf *out)
+{
+	while (*at < result->tables.count) {
+		size_t index = (*at)++;
+
+		if (!is_first(result, index))
+			continue;
+		add_tables(result, result->tables.items[index].column, out);
+		return result->tables.items[index].column;
+	}
+	return NULL;
+}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde report of PyTorch's traces: the answer, HTA's analyses, several ranks, and what cannot be."""
 
+import csv
 import gzip
 import json
 import os
@@ -444,3 +445,20 @@ def test_a_rank_that_comes_late(tmp_path, report, late_us, expected):
     if expected:
         assert found["straggling_rank"]["evidence"]["rank"] == 1
         assert found["straggling_rank"]["saves_ns"] == pytest.approx(20 * 300_000, rel=0.01)
+
+
+def test_every_table_as_csv(sonde, report, ranks, tmp_path):
+    """A folder of ranks: each table with rows is a file, and says what the JSON says."""
+    folder = tmp_path / "tables"
+    sonde("export", "-f", "tables", "-o", folder, ranks, check=0)
+    found = {}
+    for path in folder.iterdir():
+        text = path.read_bytes()
+        assert text.startswith(b"\xef\xbb\xbf") and text.endswith(b"\r\n"), path
+        found[path.name] = list(csv.DictReader(text.decode("utf-8-sig").splitlines()))
+        assert found[path.name], path
+    assert {"temporal.csv", "traces.traces.csv", "kernel.kernels.csv"} <= set(found)
+    wanted = report(ranks, "--by", "kernel")["kernel"]["kernels"]
+    assert [row["name"] for row in found["kernel.kernels.csv"]] == [kernel["name"] for kernel in wanted]
+    assert [int(row["sum_ns"]) for row in found["kernel.kernels.csv"]] == [kernel["sum_ns"] for kernel in wanted]
+    assert len(found["temporal.csv"]) == 2
