@@ -183,13 +183,15 @@ static void traces_without_devices_have_the_time_of_threads(void **state)
 	_cleanup_roofline_ struct roofline roofline = {0};
 
 	example_operator(trace, "aten::linear", 0, 100, "[[10, 10], [10, 10], [10]]");
-	example_operator(trace, "aten::addmm", 10, 50, "[[10], [10, 10], [10, 10]]");
+	example_operator(trace, "aten::addmm", 10, 50, "[\n  [10],[10,\t10], [10, 10]]");
 	example_operator(trace, "aten::expand", 12, 5, "[[10]]");
 	example_operator(trace, "aten::view", 70, 5, "[[10]]");
 	init(&roofline, &view, trace, NULL);
 	assert_true(roofline.is_cpu);
 	assert_int_equal(roofline.rows.count, 2);
 	assert_int_equal(row_of(&roofline, "aten::addmm")->time_ns, 50 * US);
+	assert_string_equal(intern_get(&roofline.strings, row_of(&roofline, "aten::addmm")->dims),
+		"[[10], [10, 10], [10, 10]]");
 	assert_int_equal(row_of(&roofline, "aten::view")->time_ns, 5 * US);
 	assert_int_equal(roofline.steps.count, 1);
 	assert_int_equal(roofline.steps.items[0].number, (int64_t)ROOFLINE_NO_STEP);

@@ -76,6 +76,28 @@ static int copy_string(struct collector *collector, uint32_t string, uint32_t *r
 	return r < 0 ? r : 0;
 }
 
+/* On one line, however the file has it: "[[2, 3], [4]]". */
+static int copy_json(struct collector *collector, uint32_t string, uint32_t *ret_string)
+{
+	const char *at = trace_text(collector->view->trace, string);
+	_cleanup_strbuf_ struct strbuf text = {0};
+	bool inside = false;
+	int r;
+
+	for (; *at; at++) {
+		inside ^= *at == '"';
+		if (inside || (unsigned char)*at > ' ')
+			strbuf_add_char(&text, *at);
+		if (*at == ',' && !inside)
+			strbuf_add_char(&text, ' ');
+	}
+	r = strbuf_status(&text);
+	r = r
+		    ?: intern_add(&collector->roofline->strings, strbuf_cstr(&text), text.length,
+			       ret_string);
+	return r < 0 ? r : 0;
+}
+
 static int find_row(struct collector *collector, const struct roofline_unit *unit,
 	const struct call_key *call, uint32_t *ret_row)
 {
@@ -88,8 +110,8 @@ static int find_row(struct collector *collector, const struct roofline_unit *uni
 	key.flop = cost.flop;
 	key.bytes = cost.bytes;
 	r = copy_string(collector, call->name, &key.name);
-	r = r ?: copy_string(collector, call->dims, &key.dims);
-	r = r ?: copy_string(collector, call->types, &key.types);
+	r = r ?: copy_json(collector, call->dims, &key.dims);
+	r = r ?: copy_json(collector, call->types, &key.types);
 	if (r == 0)
 		r = intern_add(&collector->rows, &key, sizeof(key), ret_row);
 	if (r <= 0)

@@ -175,7 +175,7 @@ static void duplicate_cost(
 	const struct op_inputs *inputs, const struct op_formula *formula, struct op_cost *cost)
 {
 	(void)formula;
-	if (!inputs->count)
+	if (!inputs->count || inputs->arguments[0].kind != OP_TENSORS)
 		return;
 	cost->flop = 0;
 	cost->bytes = 2 * op_argument_bytes(inputs, 0);
