@@ -6,7 +6,6 @@ is that large; the others are copies of it whose host and rank differ. --traces:
 """
 
 import argparse
-import json
 import os
 import random
 import resource
@@ -19,29 +18,41 @@ from pathlib import Path
 STEPS_US, KERNELS = 100_000, 300
 
 
+def rows_of_step(step: int, rank: int, number: random.Random) -> "list[str]":
+    """With the members that Kineto writes with record_shapes=True."""
+    at = step * STEPS_US
+    rows = ['{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 1, "tid": 1, "ts": %d, "dur": %d, '
+            '"args": {"External id": %d, "Record function id": 0, "Ev Idx": %d}}' % (step, at, STEPS_US - 1, step, step)]
+    for kernel in range(KERNELS):
+        id, host_at = step * KERNELS + kernel + 1, at + kernel * 200
+        is_collective = kernel % 50 == 49
+        start, stream = at + kernel * 250 + (3000 if rank == 5 else 0), 20 if is_collective else 7
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)" if is_collective else f"gemm_{kernel % 60}<float, 128>"
+        duration = at + kernel * 250 + 5000 - start if is_collective else 150 + number.random()
+        rows.append('{"ph": "X", "cat": "cpu_op", "name": "aten::op%d", "pid": 1, "tid": 1, "ts": %d.000, "dur": 20.000, "args": {"External id": %d, '
+                    '"Record function id": 0, "Concrete Inputs": ["", "", "", ""], "Input type": ["float", "float", "float", "Scalar"], '
+                    '"Input Strides": [[1024, 1], [1, 1024], [1024, 1], []], "Input Dims": [[512, 1024], [1024, 4096], [512, 4096], []], "Ev Idx": %d}}'
+                    % (kernel % 40, host_at, id, id))
+        rows.append('{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": %d.000, "dur": 5.000, '
+                    '"args": {"External id": %d, "cbid": 211, "correlation": %d}}' % (host_at + 5, id, id))
+        rows.append('{"ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d, "ts": %d.000, "dur": %.3f, "args": {"External id": %d, "queued": 0, '
+                    '"device": 0, "context": 1, "stream": %d, "correlation": %d, "registers per thread": 96, "shared memory": 49152, '
+                    '"blocks per SM": 1.185185, "warps per SM": 4.740741, "grid": [64, 2, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 7}}'
+                    % (name, stream, start, duration, id, stream, id))
+        rows.append('{"ph": "s", "id": %d, "pid": 1, "tid": 1, "ts": %d.000, "cat": "ac2g", "name": "ac2g"}' % (id, host_at + 5))
+        rows.append('{"ph": "f", "id": %d, "pid": 0, "tid": %d, "ts": %d.000, "cat": "ac2g", "name": "ac2g", "bp": "e"}' % (id, stream, start))
+    return rows
+
+
 def trace_of_rank(path: Path, rank: int, ranks: int, megabytes: float) -> None:
     """Steps of operators, kernels and all-reduces, until the file is large enough; rank 5 is 3 ms late in each step."""
     number = random.Random(rank)
     with path.open("w") as file:
         file.write('{"schemaVersion": 1, "distributedInfo": {"rank": %d, "world_size": %d}, "traceEvents": [\n' % (rank, ranks))
-        step, correlation = 0, 0
-        while file.tell() < megabytes * 1e6:
-            at = step * STEPS_US
-            rows = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": at, "dur": STEPS_US - 1, "args": {}}]
-            work_at = at + (3000 if rank == 5 else 0)
-            for kernel in range(KERNELS):
-                correlation += 1
-                args = {"External id": correlation, "correlation": correlation}
-                host_at = at + kernel * 200
-                rows.append({"ph": "X", "cat": "cpu_op", "name": f"aten::op{kernel % 40}", "pid": 1, "tid": 1, "ts": host_at, "dur": 20, "args": args})
-                rows.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": host_at + 5, "dur": 5, "args": args})
-                is_collective = kernel % 50 == 49
-                name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)" if is_collective else f"gemm_{kernel % 60}<float, 128>"
-                start = work_at + kernel * 250
-                end = at + kernel * 250 + 5000 if is_collective else start + 150 + number.random()
-                rows.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 20 if is_collective else 7, "ts": start, "dur": round(end - start, 3),
-                             "args": {**args, "device": 0, "stream": 20 if is_collective else 7, "grid": [64, 1, 1], "block": [128, 1, 1]}})
-            file.write((",\n" if step else "") + ",\n".join(map(json.dumps, rows)))
+        step = written = 0
+        while written < megabytes * 1e6:
+            text = (",\n" if step else "") + ",\n".join(rows_of_step(step, rank, number))
+            written += file.write(text)
             step += 1
         file.write("\n]}\n")
 
@@ -105,8 +116,8 @@ def main() -> None:
         done = subprocess.run([sonde, "report", folder], capture_output=True, text=True)
         seconds = time.monotonic() - begin
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        print(f"{given.ranks} ranks, {total / 1e6:.0f} MB: {seconds:.1f} s, {usage.ru_maxrss / 1e6:.2f} GB at most, load {os.getloadavg()[0]:.1f}")
-        print(done.stderr[-500:], *[line for line in done.stdout.splitlines() if "waited most" in line])
+        print(f"{given.ranks} ranks, {total / 1e6:.0f} MB: {seconds:.1f} s, {usage.ru_maxrss / 2**20:.2f} GiB at most, load {os.getloadavg()[0]:.1f}")
+        print(done.stderr[-500:], *[line for line in done.stdout.splitlines() if "waited most" in line or " samples at " in line])
         sys.exit(done.returncode)
 
 

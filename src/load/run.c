@@ -133,14 +133,14 @@ static int check_heads(const struct run_capture *captures, size_t count, struct 
 int run_find_clocks(struct model_source *sources, size_t count, struct errmsg *err)
 {
 	struct run_capture *captures = calloc(count, sizeof(*captures));
-	int r = captures ? 0 : -ENOMEM;
+	int r;
 
-	for (size_t i = 0; r == 0 && i < count; i++)
+	if (!captures)
+		return errmsg_set(err, -ENOMEM, "memory ran out while comparing clocks");
+	for (size_t i = 0; i < count; i++)
 		captures[i].source = &sources[i];
-	if (r == 0) {
-		parallel_each(count, read_head, captures);
-		r = check_heads(captures, count, err);
-	}
+	parallel_each(count, read_head, captures);
+	r = check_heads(captures, count, err);
 	if (r == 0) {
 		size_t clocks = number_clocks(captures, count);
 
@@ -149,7 +149,7 @@ int run_find_clocks(struct model_source *sources, size_t count, struct errmsg *e
 		if (clocks > 1)
 			r = run_refine_clocks(captures, count, err);
 	}
-	for (size_t i = 0; captures && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		free(captures[i].host);
 	free(captures);
 	return r == -ENOMEM ? errmsg_set(err, r, "memory ran out while comparing clocks") : r;
@@ -208,14 +208,14 @@ int load_run(struct model **ret_model, const char *const *paths, size_t count,
 	const struct shown_options *shown, const struct selection *selection, struct errmsg *err)
 {
 	struct model_source *sources = calloc(count, sizeof(*sources));
-	int r = sources ? 0
-			: errmsg_set(err, -ENOMEM, "memory ran out while loading %zu recordings",
-				  count);
+	int r;
 
-	for (size_t i = 0; r == 0 && i < count; i++)
+	if (!sources)
+		return errmsg_set(
+			err, -ENOMEM, "memory ran out while loading %zu recordings", count);
+	for (size_t i = 0; i < count; i++)
 		sources[i].path = paths[i];
-	if (r == 0)
-		r = load_sources(ret_model, sources, count, selection, err);
+	r = load_sources(ret_model, sources, count, selection, err);
 	if (r == 0) {
 		warn_about_cuts(sources, count);
 		warn_about_sequence(*ret_model);

@@ -47,7 +47,8 @@ static void sort_parts(
 			compare);
 }
 
-void collective_parts_sort_by_rank(struct collective_matches *matches)
+/* By kind and rank, then in the order of the rank's work. */
+static void sort_by_rank(struct collective_matches *matches)
 {
 	sort_parts(matches, compare_within_ranks);
 }
@@ -55,7 +56,7 @@ void collective_parts_sort_by_rank(struct collective_matches *matches)
 /* Of one rank, those of one step and sequence number: in order of time. */
 static void number_parts(struct collective_matches *matches)
 {
-	collective_parts_sort_by_rank(matches);
+	sort_by_rank(matches);
 	for (size_t i = 1; i < matches->parts.count; i++) {
 		struct collective_part *part = &matches->parts.items[i];
 

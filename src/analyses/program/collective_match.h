@@ -80,8 +80,6 @@ bool collective_is_one_sided(const char *name);
 /* Returns 0 or -ENOMEM: parts of all views, in no order. */
 int collective_parts_find(
 	struct collective_matches *matches, const struct trace_view *views, size_t view_count);
-/* By kind and rank, then in the order of the rank's work. */
-void collective_parts_sort_by_rank(struct collective_matches *matches);
 /* Which comes first in the order of a rank's work of one kind? 0: they belong together. */
 int collective_parts_compare(const struct collective_part *a, const struct collective_part *b);
 
