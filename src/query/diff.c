@@ -19,6 +19,7 @@ static void side_done(struct query_diff_side *side)
 void query_diff_done(struct query_diff *diff)
 {
 	row_diff_done(&diff->rows);
+	tree_diff_done(&diff->tree);
 	diff_done(&diff->samples);
 	side_done(&diff->sides[0]);
 	side_done(&diff->sides[1]);
@@ -154,6 +155,23 @@ static int compare_rows(
 	return r < 0 ? errmsg_set(err, r, "memory ran out while comparing") : 0;
 }
 
+/* Another tool has no trees, and what is per second is not per step. */
+static int compare_trees(
+	struct query_diff *diff, const struct query_diff_options *options, struct errmsg *err)
+{
+	struct tree_diff_input inputs[2];
+
+	if (options->hta_compatible || options->per_second)
+		return 0;
+	for (int i = 0; i < 2; i++)
+		inputs[i] = (struct tree_diff_input){
+			diff->sides[i].rows.views, diff->sides[i].rows.count};
+	diff->has_tree = true;
+	if (tree_diff_init(&diff->tree, inputs) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
+	return 0;
+}
+
 int query_diff_make(
 	struct query_diff *diff, const struct query_diff_options *options, struct errmsg *err)
 {
@@ -163,7 +181,9 @@ int query_diff_make(
 		r = load(&diff->sides[i], options, err);
 	if (r == 0 && diff->has_samples)
 		r = compare_samples(diff, options, err);
-	return r < 0 ? r : compare_rows(diff, options, err);
+	if (r == 0)
+		r = compare_rows(diff, options, err);
+	return r < 0 ? r : compare_trees(diff, options, err);
 }
 
 /* ---- what is written ---- */
@@ -177,6 +197,7 @@ int query_diff_write(const struct query_diff *diff, const struct query_diff_opti
 		.ranks = {sides[0].rows.count, sides[1].rows.count},
 		.samples = diff->has_samples ? &diff->samples : NULL,
 		.rows = &diff->rows,
+		.tree = diff->has_tree ? &diff->tree : NULL,
 		.per_second = options->per_second,
 		.hta_compatible = options->hta_compatible,
 		.limit = (size_t)options->limit,

@@ -4,6 +4,7 @@
 
 #include "analyses/cpu/diff.h"
 #include "analyses/program/row_diff.h"
+#include "analyses/program/tree_diff.h"
 #include "load/capture.h"
 #include "report/render.h"
 #include "report/rows.h"
@@ -32,6 +33,8 @@ struct query_diff {
 	bool has_samples; /* and `samples` is there */
 	struct diff samples;
 	struct row_diff rows;
+	bool has_tree; /* and `tree` is there */
+	struct tree_diff tree;
 };
 
 /*

@@ -32,6 +32,10 @@ static const struct report_column columns[] = {
 		.kind = REPORT_OBJECT,
 		.shape = &diff_work_shape,
 		.help = "what threads and devices did"},
+	{.key = "tree",
+		.kind = REPORT_OBJECT,
+		.shape = &diff_tree_shape,
+		.help = "the same by call tree; null with --hta-compatible and --per-second"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 static const struct report_column document = {.kind = REPORT_OBJECT, .shape = &shape};
@@ -91,6 +95,7 @@ static void say_side(struct result *result, const struct diff_report *report, in
 int diff_report_make(struct result *result, const struct diff_report *report)
 {
 	struct diff_rows samples = {0}, work;
+	struct diff_tree tree = {0};
 
 	result->column = &document;
 	result_open(result);
@@ -105,11 +110,17 @@ int diff_report_make(struct result *result, const struct diff_report *report)
 	else
 		result_null(result);
 	work = diff_add_work(result, report);
+	if (report->tree)
+		tree = diff_add_tree(result, report);
+	else
+		result_null(result);
 	result_close(result);
 	say_side(result, report, 0);
 	say_side(result, report, 1);
 	if (report->samples)
 		diff_show_samples(result, report, &samples);
+	if (report->tree && report->tree->rows.count)
+		diff_show_tree(result, report, &tree);
 	if (report->rows->rows.count || !report->samples)
 		diff_show_work(result, report, &work);
 	return result_status(result);

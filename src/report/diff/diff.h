@@ -4,6 +4,7 @@
 
 #include "analyses/cpu/diff.h"
 #include "analyses/program/row_diff.h"
+#include "analyses/program/tree_diff.h"
 #include "report/result.h"
 
 struct diff_report {
@@ -11,6 +12,7 @@ struct diff_report {
 	size_t ranks[2];            /* of each */
 	const struct diff *samples; /* NULL: a side is a trace, or rows alone are compared */
 	const struct row_diff *rows;
+	const struct tree_diff *tree; /* NULL: by another tool's definitions, or per second */
 	bool per_second;
 	bool hta_compatible;
 	size_t limit; /* rows of each table; 0: all in JSON, 20 in the terminal */

@@ -17,7 +17,7 @@ bool diff_takes_row(
 /* What changed, after "CPU time: " and the like: per second, or in all. */
 void diff_add_time_change(struct strbuf *out, bool per_second, double ns);
 
-extern const struct report_shape diff_samples_shape, diff_work_shape;
+extern const struct report_shape diff_samples_shape, diff_work_shape, diff_tree_shape;
 
 struct diff_rows diff_add_samples(struct result *result, const struct diff_report *report);
 /* What a side is, in a sentence. */
@@ -28,3 +28,14 @@ void diff_show_samples(
 struct diff_rows diff_add_work(struct result *result, const struct diff_report *report);
 void diff_show_work(
 	struct result *result, const struct diff_report *report, const struct diff_rows *rows);
+
+#define DIFF_TREE_SHOWN 10 /* operators, unless there is a limit */
+
+struct diff_tree {
+	uint32_t table;
+	size_t changed; /* operators */
+};
+
+struct diff_tree diff_add_tree(struct result *result, const struct diff_report *report);
+void diff_show_tree(
+	struct result *result, const struct diff_report *report, const struct diff_tree *shown);
