@@ -39,7 +39,7 @@
 			.group = "Python stacks"},                                                 \
 	{                                                                                          \
 		.long_name = "show-interpreter", .type = OPTION_FLAG,                              \
-		.help = "Show the Python interpreter's own functions too.",                        \
+		.help = "Show the own functions of the Python interpreter and of sonde, too.",     \
 		.value = &(shown).interpreter, .group = "Python stacks"                            \
 	}
 

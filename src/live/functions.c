@@ -9,6 +9,7 @@
 
 #include "live/state.h"
 #include "model/classify.h"
+#include "model/shown.h"
 
 #define ROWS 30
 
@@ -26,6 +27,7 @@ int live_add_mapping(
 	enum model_class class = classify_native(mapping->path, false);
 	struct live_mapping kept = {
 		.is_interpreter = class == MODEL_CLASS_INTERPRETER,
+		.is_sonde = class == MODEL_CLASS_SONDE,
 		.is_start = class == MODEL_CLASS_NATIVE || class == MODEL_CLASS_RUNTIME,
 	};
 	int r = live_keep_text(figures, mapping->path, &kept.path);
@@ -44,11 +46,14 @@ static void classify_frame(
 	if (kind == CAPTURE_FRAME_KERNEL || !mapping)
 		return;
 	if (frame->is_python) {
-		frame->is_interpreter = classify_python(live_text(figures, mapping->path)) ==
-					MODEL_CLASS_INTERPRETER;
+		enum model_class class = classify_python(live_text(figures, mapping->path));
+
+		frame->is_interpreter = class == MODEL_CLASS_INTERPRETER;
+		frame->is_sonde = class == MODEL_CLASS_SONDE;
 		return;
 	}
 	frame->is_interpreter = mapping->is_interpreter;
+	frame->is_sonde = mapping->is_sonde;
 	frame->is_start = mapping->is_start;
 }
 
@@ -58,11 +63,14 @@ int live_add_frame(struct live_figures *figures, capture_id id, const struct cap
 	int r = 0;
 
 	(void)id;
-	if (frame->function && *frame->function) {
-		r = live_keep_text(figures, frame->function, &kept.name);
+	classify_frame(figures, &kept, frame->kind);
+	if (kept.is_sonde)
+		kept.mapping = 0; /* as model_hide_sonde() has it */
+	if (kept.is_sonde || (frame->function && *frame->function)) {
+		r = live_keep_text(
+			figures, kept.is_sonde ? MODEL_SONDE_FRAME : frame->function, &kept.name);
 		kept.name++;
 	}
-	classify_frame(figures, &kept, frame->kind);
 	return r ?: array_append(&figures->functions.frames, kept);
 }
 

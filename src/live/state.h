@@ -42,7 +42,7 @@ struct live_rail {
 
 struct live_mapping {
 	uint32_t path;
-	bool is_interpreter, is_start; /* is_start: native code, or the C library */
+	bool is_interpreter, is_sonde, is_start; /* is_start: native code, or the C library */
 };
 
 struct live_frame {
@@ -50,7 +50,7 @@ struct live_frame {
 	uint32_t name;    /* text + 1; 0: none */
 	uint32_t mapping; /* id; 0: none */
 	uint32_t cost;    /* in `costs` + 1; 0: none yet */
-	bool is_python, is_interpreter, is_start;
+	bool is_python, is_interpreter, is_sonde, is_start;
 };
 
 struct live_cost {

@@ -67,8 +67,14 @@ static int load_windows(struct model **ret_model, const char *path,
 
 int show_as_asked(struct model *model, const struct shown_options *shown)
 {
-	if (!shown->interpreter)
+	int r = 0;
+
+	if (!shown->interpreter) {
 		model_hide_interpreter(model);
+		r = model_hide_sonde(model);
+	}
+	if (r < 0)
+		return r;
 	if (shown->fold_libraries)
 		model_fold_libraries(model, shown->fold_libraries[0] == 'y');
 	return model_show_side(model, shown_side(shown));

@@ -56,6 +56,73 @@ void model_hide_interpreter(struct model *model)
 		hide_in_stack(model, stack);
 }
 
+/* Of what sonde puts into programs. Its own program is one like any other. */
+static bool is_injected(const struct model *model, const struct model_function *function)
+{
+	return function->class == MODEL_CLASS_SONDE &&
+	       (function->module == MODEL_NONE ||
+		       strcmp(model->modules.items[function->module].name, "sonde") != 0);
+}
+
+/* What a hook itself calls: not the program's function behind it. */
+static bool is_of_hook(const struct model *model, const struct model_function *function)
+{
+	return is_injected(model, function) || function->class == MODEL_CLASS_NATIVE ||
+	       function->class == MODEL_CLASS_RUNTIME || function->class == MODEL_CLASS_KERNEL;
+}
+
+/* The position from which on the stack is a hook's. */
+static uint32_t hook_position(const struct model *model, const struct model_stack *stack)
+{
+	uint32_t i = stack->count;
+
+	while (i && is_of_hook(model,
+			    function_of(model, model->stack_frames.items[stack->first + i - 1])))
+		i--;
+	return i;
+}
+
+/* `own` is the frame "[sonde]", or MODEL_NONE before it was made. */
+static int hide_sonde_in(struct model *model, struct model_stack *stack, uint32_t *own)
+{
+	uint32_t hook_at = hook_position(model, stack), kept = 0, module;
+	bool made = false;
+	int r = 0;
+
+	for (uint32_t i = 0; i < stack->count; i++) {
+		uint32_t *frames = model->stack_frames.items + stack->first, frame = frames[i];
+
+		if (is_injected(model, function_of(model, frame))) {
+			if (i < hook_at || made)
+				continue;
+			if (*own == MODEL_NONE) {
+				r = model_make_module(model, MODEL_SONDE_FRAME, &module);
+				r = r
+					    ?: model_make_frame(model, MODEL_SONDE_FRAME, module,
+						       CAPTURE_FRAME_NATIVE, MODEL_CLASS_SONDE,
+						       own);
+			}
+			if (r < 0)
+				return r;
+			made = true;
+			frame = *own;
+		}
+		frames[kept++] = frame;
+	}
+	stack->count = stack->whole_count = kept;
+	return 0;
+}
+
+int model_hide_sonde(struct model *model)
+{
+	uint32_t own = MODEL_NONE;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < model->stacks.count; i++)
+		r = hide_sonde_in(model, &model->stacks.items[i], &own);
+	return r;
+}
+
 int64_t model_own_frame(const struct model *model, const struct model_stack *stack)
 {
 	for (uint32_t i = stack->whole_count; i-- > 0;) {

@@ -8,11 +8,19 @@
 
 #include "model/model.h"
 
+#define MODEL_SONDE_FRAME "[sonde]" /* what sonde's hooks cost a program */
+
 /*
  * Takes the interpreter's frames out of stacks that have Python frames, and what started the thread
  * before the first of them. Other stacks stay. Once per model.
  */
 void model_hide_interpreter(struct model *model);
+
+/*
+ * Takes sonde's own frames out of stacks of the program: a hook that calls on leaves no frame, and
+ * what a hook costs is one frame "[sonde]". Once per model, before weighing. Returns 0 or -ENOMEM.
+ */
+int model_hide_sonde(struct model *model);
 
 /*
  * The position of a stack's innermost frame of the user's own code; -1: it has none. In a forked

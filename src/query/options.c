@@ -242,7 +242,7 @@ const struct query_key query_keys[] = {
 		.choices = yes_no_choices,
 		.help = "Charge what libraries do to the line of the user's code that called them."},
 	{"show-interpreter", QUERY_KEY_FLAG, QUERY_KEY_STACKS, OPTION_AT(shown.interpreter),
-		.help = "Show the Python interpreter's own functions."},
+		.help = "Show the own functions of the Python interpreter and of sonde."},
 	{"process", QUERY_KEY_TEXT, QUERY_KEY_FILTERS, OPTION_AT(selection.process),
 		.help = "Only processes with this pid, or this pattern in their names."},
 	{"thread", QUERY_KEY_TEXT, QUERY_KEY_FILTERS, OPTION_AT(selection.thread),

@@ -226,3 +226,27 @@ def test_a_straggler_among_two_ranks(recorded, tmp_path):
     waited = {row["line"]: row["time_ns"] for row in data["waiting"]["rows"] if not row["background"]}
     # Its workers have nothing to do while the ranks sleep: not what the loop waited for.
     assert waited.get(line_of(RANKS, "# loads"), 0) < waited[line_of(RANKS, "# straggles")]
+
+
+RANGES = """
+    import sonde, time
+
+    end = time.thread_time() + 1
+    while time.thread_time() < end:
+        with sonde.range("inner"):
+            pass
+"""
+
+
+def test_frames_of_sonde_are_shown_only_when_asked_for(recorded, sonde, tmp_path):
+    document, text = recorded(RANGES, options=("-F", 999))
+    own = re.compile(r"libsonde-inject|_core\.abi3")
+    assert not own.search(text.split("Your code")[1])
+    assert "[sonde]" in {row["name"] for row in functions_of(document)}  # what the ranges themselves cost
+    shown = sonde("report", "--json", "--show-interpreter", tmp_path / "mine.pftrace", check=0).json()
+    assert any(own.search(row["module"] or "") for row in functions_of(shown))
+    assert "sonde itself" in sonde("report", "--by", "class", tmp_path / "mine.pftrace", check=0).stdout
+
+
+def functions_of(document):
+    return document["tables"]["function"]["rows"]

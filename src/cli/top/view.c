@@ -554,9 +554,11 @@ int top_view_print(
 	*ret_lines = (struct top_lines){SIZE_MAX, SIZE_MAX};
 	view->has_energy = model->energy_domains.count;
 	add_state(out, view, model);
-	if (!view->interpreter)
+	if (!view->interpreter) {
 		model_hide_interpreter(model);
-	r = model_show_side(model, view->side);
+		r = model_hide_sonde(model);
+	}
+	r = r ?: model_show_side(model, view->side);
 	r = r ?: weigh(model, view->weight);
 	if (view->fold)
 		model_fold_libraries(model, true);
