@@ -65,8 +65,9 @@ struct command {
 	const char *examples;    /* lines of "command\n    what it does" */
 	const struct option *options;
 	int minimum_arguments, maximum_arguments; /* maximum -1: any number */
-	bool stops_at_first_argument;             /* for commands that run a command */
-	bool hidden; /* works, but is not listed in help and completion */
+	const char *default_argument; /* a file, where there is one and no argument; NULL: none */
+	bool stops_at_first_argument; /* for commands that run a command */
+	bool hidden;                  /* works, but is not listed in help and completion */
 	/*
 	 * NULL-ended; each is named "COMMAND WORD" and has options of its own. The command itself
 	 * has then neither options nor `run`.
@@ -76,6 +77,9 @@ struct command {
 	/* `arguments` has `count` positional arguments, NULL-ended. Returns the exit status. */
 	int (*run)(int count, char **arguments);
 };
+
+/* What `sonde record` writes and other commands read, where nothing else is named. */
+#define DEFAULT_CAPTURE "sonde.pftrace"
 
 /* Exit statuses. */
 enum {

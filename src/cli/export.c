@@ -149,7 +149,7 @@ static const struct option export_options[] = {
 const struct command export_command = {
 	.name = "export",
 	.summary = "write a capture in another tool's format",
-	.usage = "[options] CAPTURE… | TRACE… | FOLDER",
+	.usage = "[options] [CAPTURE… | TRACE… | FOLDER]",
 	.description =
 		"Formats:\n"
 		"  folded      one line per stack and its samples, for flame graph tools\n"
@@ -175,7 +175,7 @@ const struct command export_command = {
 		"calls and Python functions. The capture itself opens in ui.perfetto.dev too. "
 		"Every format holds the same samples; the same capture and options give the same "
 		"file.",
-	.examples = "sonde export -f flamegraph sonde.pftrace\n    Writes sonde.svg.\n"
+	.examples = "sonde export -f flamegraph\n    Of " DEFAULT_CAPTURE ": writes sonde.svg.\n"
 		    "sonde export -f folded -o - sonde.pftrace | grep malloc\n    Stacks as text.\n"
 		    "sonde export -f flamegraph --weight gpu trace.json.gz\n    Kernels of a "
 		    "PyTorch trace, below what launched them.\n"
@@ -184,5 +184,6 @@ const struct command export_command = {
 	.options = export_options,
 	.minimum_arguments = 1,
 	.maximum_arguments = -1,
+	.default_argument = DEFAULT_CAPTURE,
 	.run = export_run,
 };

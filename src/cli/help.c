@@ -187,7 +187,7 @@ static const struct option help_option = {
 	.short_name = 'h',
 	.long_name = "help",
 	.type = OPTION_FLAG,
-	.help = "Show this text.",
+	.help = "Show this text; -h shows a line for each option.",
 };
 
 static void add_group(
@@ -240,6 +240,65 @@ void help_command_text(struct strbuf *out, const struct command *command, size_t
 	}
 }
 
+/* The help up to the end of its first clause, as far as the line goes. */
+static void add_clause(struct strbuf *out, const char *help, size_t width)
+{
+	size_t length = 0, cut = 0;
+
+	while (help[length] &&
+		!(strchr(".:;", help[length]) && (!help[length + 1] || help[length + 1] == ' ')))
+		length++;
+	if (text_columns(help, length) <= width) {
+		strbuf_add_bytes(out, help, length);
+		return;
+	}
+	for (size_t i = 0; i < length && text_columns(help, i) < width; i++)
+		cut = help[i] == ' ' ? i : cut;
+	strbuf_add_bytes(out, help, cut);
+	strbuf_add(out, "\xe2\x80\xa6");
+}
+
+static void add_brief_option(
+	struct strbuf *out, const struct option *option, size_t column, size_t width)
+{
+	_cleanup_strbuf_ struct strbuf name = {0};
+	size_t columns;
+
+	add_option_name(&name, option);
+	columns = text_columns(strbuf_cstr(&name), name.length);
+	strbuf_add(out, strbuf_cstr(&name));
+	text_pad(out, columns + 2 > column ? 2 : column - columns);
+	column = MAX(column, columns + 2);
+	if (option->help && column < width)
+		add_clause(out, option->help, width - column);
+	strbuf_add_char(out, '\n');
+}
+
+void help_brief_text(struct strbuf *out, const struct command *command, size_t width)
+{
+	size_t column = option_column(command);
+
+	strbuf_addf(out, "sonde %s: %s\nUsage: sonde %s %s\n", command->name, command->summary,
+		command->name, command->usage ? command->usage : "");
+	for (const char *group = NULL; (group = help_next_group(command, group));) {
+		strbuf_addf(out, "\n%s:\n", group);
+		for (const struct option *option = command->options; option && option->long_name;
+			option++) {
+			if (strcmp(option_group(option), group) == 0)
+				add_brief_option(out, option, column, width);
+		}
+		if (strcmp(group, DEFAULT_GROUP) == 0)
+			add_brief_option(out, &help_option, column, width);
+	}
+	strbuf_addf(out, "\n'sonde %s --help' explains them.\n", command->name);
+}
+
+static const char start_text[] =
+	"  sonde record -- python3 train.py    record a command, with all its threads and children\n"
+	"  sonde report                        where its time went, and what to change\n"
+	"  sonde view                          the same in the browser\n\n"
+	"'sonde --help' lists all commands, 'sonde doctor' says what can be measured on this machine.\n";
+
 void help_overview_text(struct strbuf *out, size_t width)
 {
 	strbuf_addf(out,
@@ -273,6 +332,22 @@ int help_print_overview(void)
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	help_overview_text(&text, text_terminal_width(stdout));
+	return print(&text);
+}
+
+int help_print_start(void)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_addf(&text, "sonde: %s\n\n%s", help_tagline, start_text);
+	return print(&text);
+}
+
+int help_print_brief(const struct command *command)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	help_brief_text(&text, command, text_terminal_width(stdout));
 	return print(&text);
 }
 

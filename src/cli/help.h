@@ -25,9 +25,14 @@ void help_overview_text(struct strbuf *out, size_t width);
 /* Appends `sonde COMMAND --help`. */
 void help_command_text(struct strbuf *out, const struct command *command, size_t width);
 
+/* Appends `sonde COMMAND -h`: a line for each option. */
+void help_brief_text(struct strbuf *out, const struct command *command, size_t width);
+
 /* Print to standard output for its terminal. Return the exit status. */
+int help_print_start(void); /* the first three commands that a person needs */
 int help_print_overview(void);
 int help_print_command(const struct command *command);
+int help_print_brief(const struct command *command);
 
 /*
  * Visits the headings of a command's options in order of appearance: start with NULL; NULL at the

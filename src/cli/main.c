@@ -55,6 +55,8 @@ static int run_command(const struct command *command, char **words)
 
 	if (options_parse(command, words, &arguments, &err) < 0)
 		return fail_usage(&err);
+	if (arguments.wants_brief_help)
+		return help_print_brief(command);
 	if (arguments.wants_help)
 		return help_print_command(command);
 	return command->run(arguments.count, arguments.values);
@@ -87,7 +89,7 @@ static int run(char **words)
 	struct errmsg err;
 
 	if (!name) {
-		help_print_overview();
+		help_print_start();
 		return EXIT_USAGE;
 	}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

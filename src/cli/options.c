@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/strbuf.h"
 #include "cli/suggest.h"
@@ -20,7 +21,7 @@ struct scan {
 	int next;   /* index of the next word to read */
 	int count;  /* positional arguments so far */
 	bool store; /* second pass: the line is right, keep values and arguments */
-	bool wants_help;
+	bool wants_help, wants_brief_help;
 	struct errmsg *err;
 };
 
@@ -335,7 +336,7 @@ static int parse_cluster(struct scan *scan, const char *word)
 		int result;
 
 		if (!option && *letter == 'h') {
-			scan->wants_help = true;
+			scan->wants_help = scan->wants_brief_help = true;
 			continue;
 		}
 		if (!option)
@@ -387,6 +388,11 @@ static int scan_words(struct scan *scan)
 	return 0;
 }
 
+static bool has_default(const struct command *command)
+{
+	return command->default_argument && access(command->default_argument, F_OK) == 0;
+}
+
 static int check_count(const struct scan *scan)
 {
 	const struct command *command = scan->command;
@@ -410,21 +416,29 @@ static int check_count(const struct scan *scan)
 int options_parse(const struct command *command, char **words,
 	struct parsed_arguments *ret_arguments, struct errmsg *err)
 {
+	static char *default_words[2];
 	struct scan scan = {.command = command, .words = words, .err = err};
 	int result = scan_words(&scan);
 
-	if (result == 0 && !scan.wants_help)
+	if (result == 0 && !scan.wants_help && !(scan.count == 0 && has_default(command)))
 		result = check_count(&scan);
 	if (result < 0)
 		return result;
 	if (scan.wants_help) {
-		*ret_arguments = (struct parsed_arguments){.values = words, .wants_help = true};
+		*ret_arguments = (struct parsed_arguments){.values = words,
+			.wants_help = true,
+			.wants_brief_help = scan.wants_brief_help};
 		return 0;
 	}
 	scan = (struct scan){.command = command, .words = words, .err = err, .store = true};
 	result = scan_words(&scan);
 	if (result < 0)
 		return result;
+	if (scan.count == 0 && has_default(command)) {
+		*ret_arguments = (struct parsed_arguments){.count = 1, .values = default_words};
+		default_words[0] = (char *)command->default_argument;
+		return 0;
+	}
 	words[scan.count] = NULL;
 	*ret_arguments = (struct parsed_arguments){.count = scan.count, .values = words};
 	return 0;

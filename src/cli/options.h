@@ -8,9 +8,9 @@
 #include "cli/command.h"
 
 struct parsed_arguments {
-	int count;     /* positional arguments */
-	char **values; /* NULL-ended; points into the array that was parsed */
-	bool wants_help;
+	int count;                         /* positional arguments */
+	char **values;                     /* NULL-ended; points into the array that was parsed */
+	bool wants_help, wants_brief_help; /* --help, -h */
 };
 
 /*

@@ -191,7 +191,8 @@ static int check_form(int count, struct errmsg *err)
 {
 	if (!count)
 		return errmsg_set(err, -EINVAL,
-			"sonde report needs a capture or a trace: sonde report CAPTURE");
+			"there is no " DEFAULT_CAPTURE
+			" here: name a capture or a trace, sonde report CAPTURE");
 	if (arguments.html && (arguments.csv || arguments.json || arguments.asked.by ||
 				      arguments.baselines.count))
 		return errmsg_set(err, -EINVAL,
@@ -384,10 +385,11 @@ static const struct option report_options[] = {
 const struct command report_command = {
 	.name = "report",
 	.summary = "show where the time went",
-	.usage = "[options] CAPTURE | TRACE\xe2\x80\xa6",
+	.usage = "[options] [CAPTURE | TRACE\xe2\x80\xa6]",
 	.description =
 		"Shows what was recorded, how complete it is, and the functions, processes and "
-		"threads that used the CPUs.\n\n\"Self\" is time in a function itself, \"total\" "
+		"threads that used the CPUs. Without an argument it reads " DEFAULT_CAPTURE
+		".\n\n\"Self\" is time in a function itself, \"total\" "
 		"is time in it and in what it calls; a function that calls itself counts once per "
 		"sample. Inlined functions are functions. Time is samples times the sampling "
 		"period. \"[no stack]\" stands for samples whose stack is unknown, \"[unknown] "
@@ -400,7 +402,8 @@ const struct command report_command = {
 		"they were idle, what would help, and the analyses of Holistic Trace "
 		"Analysis.\n\nControl characters in names are shown as escapes.",
 	.examples =
-		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"
+		"sonde report\n    Of " DEFAULT_CAPTURE
+		": the hottest functions, processes and threads.\n"
 		"sonde report --by stack --time 10..12 sonde.pftrace\n    What ran in these two "
 		"seconds, as stacks.\n"
 		"sonde report --json --process python sonde.pftrace\n    Every table of the Python "
@@ -413,5 +416,6 @@ const struct command report_command = {
 		"spreadsheet.",
 	.options = report_options,
 	.maximum_arguments = -1,
+	.default_argument = DEFAULT_CAPTURE,
 	.run = report_run,
 };

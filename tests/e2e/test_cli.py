@@ -52,8 +52,27 @@ def test_help_without_a_command(sonde):
     assert sonde("help", check=0).stdout == sonde("--help", check=0).stdout == sonde("-h", check=0).stdout
 
 
-def test_nothing_to_do_shows_help_and_is_a_usage_error(sonde):
-    assert "Commands:" in sonde(check=2).stdout
+def test_nothing_to_do_shows_three_commands_and_is_a_usage_error(sonde):
+    commands = re.findall(r"^  sonde (\w+)", sonde(check=2).stdout, re.M)
+    assert commands == ["record", "report", "view"]
+
+
+@pytest.mark.parametrize("command", ["record", "report", "top", "serve"])
+def test_brief_help_has_a_line_for_each_option(sonde, command):
+    brief, full = (sonde(command, flag, check=0).stdout for flag in ("-h", "--help"))
+    options = re.findall(r"^ {2,6}(?:-\w, )?--([\w-]+)", full, re.M)
+    assert re.findall(r"^ {2,6}(?:-\w, )?--([\w-]+)", brief, re.M) == options
+    assert len(brief) < len(full) and max(map(len, brief.splitlines())) <= 80
+    assert f"'sonde {command} --help' explains" in brief
+
+
+def test_the_capture_need_not_be_named(sonde, tmp_path):
+    assert "there is no sonde.pftrace here" in sonde("report", cwd=tmp_path, check=2).stderr
+    sonde("record", "-q", "--", "true", cwd=tmp_path, check=0)
+    named, unnamed = (sonde("report", *arguments, cwd=tmp_path, check=0).stdout for arguments in ((), ("sonde.pftrace",)))
+    assert named == unnamed
+    sonde("export", "-f", "folded", cwd=tmp_path, check=0)
+    assert (tmp_path / "sonde.folded").exists()
 
 
 def test_version(sonde):

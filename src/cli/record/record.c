@@ -19,7 +19,7 @@
 #include "collect/session/session.h"
 #include "page/page.h"
 
-#define DEFAULT_OUTPUT "sonde.pftrace"
+#define DEFAULT_OUTPUT DEFAULT_CAPTURE
 #define DEFAULT_HZ     99
 /* Of windows by steps, which are short; between them no sample is taken. */
 #define STEPS_HZ 999

@@ -43,7 +43,7 @@ static const struct option view_options[] = {
 const struct command view_command = {
 	.name = "view",
 	.summary = "open a capture in the browser",
-	.usage = "[options] CAPTURE | TRACE | FOLDER",
+	.usage = "[options] [CAPTURE | TRACE | FOLDER]",
 	.description =
 		"Opens a page with the report, flame graphs and the timeline of a capture, of a "
 		"trace of PyTorch's profiler, or of a folder with the traces of several ranks. The "
@@ -52,11 +52,12 @@ const struct command view_command = {
 		"page is closed.\n\nOn another machine, forward the port that --no-browser prints: "
 		"ssh -L 7077:127.0.0.1:7077 HOST, then open the address here. Give the port with "
 		"--listen 127.0.0.1:7077.",
-	.examples = "sonde view sonde.pftrace\n    The capture in the browser.\n"
+	.examples = "sonde view\n    " DEFAULT_CAPTURE " in the browser.\n"
 		    "sonde view --no-browser --listen 127.0.0.1:7077 sonde.pftrace\n    On a "
 		    "cluster, to be opened through ssh -L.",
 	.options = view_options,
 	.minimum_arguments = 1,
 	.maximum_arguments = 1,
+	.default_argument = DEFAULT_CAPTURE,
 	.run = view_run,
 };
