@@ -35,9 +35,9 @@ _PR_SET_PTRACER = 0x59616D61
 
 
 def _program() -> str:
-    """The program sonde: the one that SONDE names, otherwise the one on PATH. Raises ControlError."""
-    path = os.environ.get("SONDE") or shutil.which("sonde")
-    if not path:
+    """The program sonde. Raises ControlError."""
+    path = program_path()
+    if path is None:
         raise control.ControlError("there is no program sonde on PATH; install it, or name it in SONDE")
     return path
 

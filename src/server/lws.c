@@ -6,6 +6,18 @@
 
 struct lws_library lws;
 
+#ifdef LWS_LINKED
+int lws_load(struct errmsg *err)
+{
+	(void)err;
+	lws = (struct lws_library){
+#define LWS_ADDRESS(name) .name = name,
+		LWS_FUNCTIONS(LWS_ADDRESS)
+#undef LWS_ADDRESS
+	};
+	return 0;
+}
+#else
 /* LWS_LIBRARY is the name of the one that sonde was built with: others have other structs. */
 int lws_load(struct errmsg *err)
 {
@@ -31,3 +43,4 @@ int lws_load(struct errmsg *err)
 	}
 	return 0;
 }
+#endif

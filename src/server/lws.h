@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libwebsockets, opened when a server begins: linked, it and OpenSSL would cost every start of
- * sonde a millisecond. Its functions are called as lws.NAME() after lws_load().
+ * sonde a millisecond. A program with its libraries inside (LWS_LINKED) has it, too. Its functions
+ * are called as lws.NAME() after lws_load().
  */
 #pragma once
 

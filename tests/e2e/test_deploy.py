@@ -61,8 +61,13 @@ def test_the_capabilities_suffice(sonde, report, tmp_path):
     names = [name[len("CAP_"):].lower() for name in unit()["CapabilityBoundingSet"].split()]
     bounding = ",".join(["-all", *(f"+{name}" for name in names)])
     folder = tmp_path / "windows"
-    sonde("record", "-a", "--continuous", "--every", "2s", "-d", "2", "-o", folder, check=0,
-          prefix=["setpriv", f"--bounding-set={bounding}", "--no-new-privs"])
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        sonde("record", "-a", "--continuous", "--every", "2s", "-d", "2", "-o", folder, check=0,
+              prefix=["setpriv", f"--bounding-set={bounding}", "--no-new-privs"])
+    finally:
+        busy.kill()
+        busy.wait()
     path = sorted(folder.glob("*.pftrace"))[0]
     data = report(path)
     assert data["session"]["unwind_mode"] == "bpf" and data["totals"]["samples"] > 0
@@ -71,8 +76,25 @@ def test_the_capabilities_suffice(sonde, report, tmp_path):
 def test_the_daemon_set(sonde):
     pod, only = container()
     assert pod["hostPID"] is True and only["securityContext"]["privileged"] is False
-    assert only["command"] == ["/usr/bin/sonde"]
+    assert only["command"] == ["sonde"]
     check_options(sonde, only["args"])
     added = {f"CAP_{name}" for name in only["securityContext"]["capabilities"]["add"]}
     assert added <= set(unit()["CapabilityBoundingSet"].split())
     assert not re.search("token=", " ".join(only["args"])), "no token in a list of processes"
+
+
+# What Docker leaves root in a container by default.
+DOCKER = ("chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot mknod audit_write "
+          "setfcap").split()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes capabilities away, which needs root")
+@pytest.mark.parametrize("added, mode", [((), "copied and unwound in user space"), (("bpf", "perfmon"), "unwound in the kernel")])
+def test_capabilities_of_a_container(sonde, tmp_path, added, mode):
+    bounds = ",".join(["-all", *("+" + name for name in (*DOCKER, *added))])
+    code = "import time\nwhile time.thread_time() < 0.3: sum(range(1000))"
+    sonde("record", "-q", "-o", tmp_path / "run.pftrace", "--", "/usr/bin/python3", "-c", code,
+          prefix=("setpriv", "--bounding-set", bounds), check=0)
+    text = " ".join(sonde("report", tmp_path / "run.pftrace", check=0).stdout.split())
+    assert f"stacks {mode}" in text
+    assert ("needs CAP_BPF and CAP_PERFMON" in text) == (not added)

@@ -394,9 +394,11 @@ static int add_classes(struct charging *charging)
 			charging->model->device_works.items[charging->works.items[i]].energy_j;
 	for (size_t i = first; r == 0 && i < charging->use->classes.count; i++) {
 		struct energy_class *class = &charging->use->classes.items[i];
+		double sensor = charging->domain->relative_error;
 
-		class->uncertainty_j = class->energy_j * hypot(charging->domain->relative_error,
-								 class->standard_error);
+		class->uncertainty_j =
+			class->energy_j *
+			sqrt(sensor * sensor + class->standard_error * class->standard_error);
 		if (class->method != ENERGY_METHOD_REGRESSION)
 			class->uncertainty_j = NAN;
 	}

@@ -33,7 +33,8 @@ static void add_side(struct joules *joules, const struct span_energy_part *side)
 	joules->is_aggregated |= side->kind == SPAN_ENERGY_AGGREGATED;
 	joules->net_j += side->net_j;
 	joules->full_j += side->full_j;
-	joules->uncertainty_j = hypot(joules->uncertainty_j, side->uncertainty_j);
+	joules->uncertainty_j = sqrt(joules->uncertainty_j * joules->uncertainty_j +
+				     side->uncertainty_j * side->uncertainty_j);
 	joules->average_w += side->average_w;
 	joules->peak_w += side->peak_w;
 }

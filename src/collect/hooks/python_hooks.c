@@ -2,6 +2,7 @@
 #include "collect/hooks/python_hooks.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,23 +87,55 @@ int python_hooks_check(const char *list, struct errmsg *err)
 	}
 }
 
-/* Built, installed, and inside the package. */
-static int find_package(char *program, char **ret_folder)
+static int take_package(const char *path, char **ret_folder)
 {
-	static const char *const places[] = {
-		"python/sonde", "../" SONDE_PYTHONDIR "/sonde", SONDE_PYTHONDIR "/sonde", ".."};
+	_cleanup_strbuf_ struct strbuf bootstrap = {0};
+
+	strbuf_addf(&bootstrap, "%s/" BOOTSTRAP "/sitecustomize.py", path);
+	if (strbuf_status(&bootstrap) < 0)
+		return -ENOMEM;
+	if (access(strbuf_cstr(&bootstrap), R_OK) < 0)
+		return -ENOENT;
+	*ret_folder = realpath(path, NULL);
+	return *ret_folder ? 0 : -errno;
+}
+
+static void add_literally(struct strbuf *pattern, const char *path)
+{
+	for (const char *c = path; *c; c++)
+		strbuf_addf(pattern, "%s%c", strchr("*?[\\", *c) ? "\\" : "", *c);
+}
+
+/*
+ * Built, installed, and where pip puts packages: of an environment, of the user, of Debian's
+ * Python, and with
+ * --target.
+ */
+static int find_package(const char *program, char **ret_folder)
+{
+	static const char *const places[] = {"python/sonde", "../" SONDE_PYTHONDIR "/sonde",
+		SONDE_PYTHONDIR "/sonde", "../lib/python3*/site-packages/sonde",
+		"../lib64/python3*/site-packages/sonde", "../lib/python3*/dist-packages/sonde",
+		"../sonde"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_strbuf_ struct strbuf path = {0}, bootstrap = {0};
+		_cleanup_strbuf_ struct strbuf pattern = {0};
+		glob_t found;
+		int r;
 
-		strbuf_addf(&path, "%s%s", places[i][0] == '/' ? "" : program, places[i]);
-		strbuf_addf(&bootstrap, "%s/" BOOTSTRAP "/sitecustomize.py", strbuf_cstr(&path));
-		if (strbuf_status(&path) < 0 || strbuf_status(&bootstrap) < 0)
+		if (places[i][0] != '/')
+			add_literally(&pattern, program);
+		strbuf_add(&pattern, places[i]);
+		if (strbuf_status(&pattern) < 0)
 			return -ENOMEM;
-		if (access(strbuf_cstr(&bootstrap), R_OK) < 0)
+		if (glob(strbuf_cstr(&pattern), 0, NULL, &found) != 0)
 			continue;
-		*ret_folder = realpath(strbuf_cstr(&path), NULL);
-		return *ret_folder ? 0 : -errno;
+		r = -ENOENT;
+		for (size_t j = 0; r == -ENOENT && j < found.gl_pathc; j++)
+			r = take_package(found.gl_pathv[j], ret_folder);
+		globfree(&found);
+		if (r != -ENOENT)
+			return r;
 	}
 	return -ENOENT;
 }

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/release makes: its contents, and that it runs in a root with Debian's Python and nothing else."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes roots, which needs root"),
+]
+MEGABYTE = 1_000_000
+
+
+def run(*command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release") / "dist"
+    run(ROOT / "tools/release", folder, timeout=1800)
+    return folder
+
+
+def only(folder, pattern):
+    found, = folder.glob(pattern)
+    return found
+
+
+def mirror():
+    """The package mirror that apt is set to."""
+    texts = [path.read_text() for folder in ("/etc/apt", "/etc/apt/sources.list.d") for path in Path(folder).glob("*.*")
+             if path.suffix in (".list", ".sources")]
+    return re.search(r"^(?:URIs:|deb(?: \[.*?\])?) *(http\S+/debian)/?\s", "\n".join(texts), re.MULTILINE)[1]
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory, release):
+    """system(script) runs a shell script in a root of Debian 12 with Python and pip, with the release in /release."""
+    root = tmp_path_factory.mktemp("root")
+    run("debootstrap", "--variant=minbase", "--include=python3-pip", "bookworm", root, mirror(), timeout=900)
+    shutil.copytree(release, root / "release")
+    enter = 'mount -t proc proc "$0/proc"; mount --rbind /sys "$0/sys"; mount --rbind /dev "$0/dev"; exec chroot "$0" sh -ec "$1"'
+
+    def in_root(script):
+        return run("unshare", "--mount", "sh", "-ec", enter, root, "cd /root; export LC_ALL=C.UTF-8\n" + script, timeout=300)
+
+    return in_root
+
+
+def test_files_are_of_their_sizes_and_checksums(release):
+    assert only(release, "*.whl").stat().st_size <= 10 * MEGABYTE
+    assert only(release, "*.tar.gz").stat().st_size <= 12 * MEGABYTE
+    lines = (release / "SHA256SUMS").read_text().splitlines()
+    assert sorted(line.split()[1] for line in lines) == sorted(path.name for path in release.iterdir() if path.name != "SHA256SUMS")
+    for line in lines:
+        digest, name = line.split()
+        assert hashlib.sha256((release / name).read_bytes()).hexdigest() == digest
+
+
+def test_the_wheel_is_manylinux_and_complete(release):
+    path = only(release, "*.whl")
+    assert re.fullmatch(r"sonde-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", path.name)
+    assert int(re.search(r"manylinux_2_(\d+)_", path.name)[1]) <= 34
+    names = zipfile.ZipFile(path).namelist()
+    for wanted in ("scripts/sonde", "lib/sonde/libsonde-inject.so", "man1/sonde-record.1", "completions/sonde", "sonde/__main__.py",
+                   "sonde/_core.abi3.so", "licenses/LICENSE", "licenses/THIRD-PARTY-NOTICES"):
+        assert any(name.endswith(wanted) for name in names), wanted
+
+
+def test_programs_need_libc_only_and_name_no_folder_of_the_build(release, tmp_path):
+    tarfile.open(only(release, "*.tar.gz")).extractall(tmp_path)
+    folder = only(tmp_path, "sonde-*")
+    for name in ("bin/sonde", "lib/sonde/libsonde-inject.so"):
+        dynamic = run("readelf", "-d", folder / name)
+        assert "RUNPATH" not in dynamic and "RPATH" not in dynamic
+        assert set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+        content = (folder / name).read_bytes()
+        assert b"sonde-release-" not in content and str(ROOT).encode() not in content
+    entries = tarfile.open(only(release, "*.tar.gz")).getmembers()
+    assert {(entry.uid, entry.gid) for entry in entries} == {(0, 0)}
+
+
+def test_the_bill_of_materials_names_what_is_linked_in(release):
+    document = json.loads(only(release, "*.spdx.json").read_text())
+    assert document["spdxVersion"] == "SPDX-2.3"
+    packages = {package["name"]: package["versionInfo"] for package in document["packages"]}
+    assert {"sonde", "libbpf-dev", "libdw-dev", "libssl-dev", "preact", "speedscope"} <= set(packages)
+    assert all(packages.values())
+    ids = {package["SPDXID"] for package in document["packages"]} | {"SPDXRef-DOCUMENT"}
+    assert all(relation["relatedSpdxElement"] in ids and relation["spdxElementId"] in ids for relation in document["relationships"])
+
+
+def test_two_runs_make_the_same_bytes(release, tmp_path):
+    run(ROOT / "tools/release", tmp_path / "again", timeout=1800)
+    assert (tmp_path / "again/SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
+
+
+BUSY = """
+cat >busy.py <<'END'
+import sonde, time
+end = time.thread_time() + 0.5
+with sonde.range("busy"):
+    while time.thread_time() < end:
+        sum(i * i for i in range(1000))
+END
+"""
+REPORTED = ("busy.py:5", "Ranges", "reach the thread's entry")
+
+
+def check_report(text):
+    for wanted in REPORTED:
+        assert wanted in text
+
+
+def test_pip_install_and_one_command_record_a_program(system):
+    install = "pip install -q --break-system-packages --no-index /release/*.whl\n"
+    text = system(BUSY + install + "sonde record -q -o run.pftrace -- python3 busy.py && sonde report run.pftrace\n"
+                  "python3 -m sonde version; pip uninstall -q -y --break-system-packages sonde; ! command -v sonde")
+    check_report(text)
+    assert re.search(r"^sonde [\d.]+ \([0-9a-f]{12}\)", text, re.MULTILINE)
+
+
+def test_the_tarball_runs_from_any_folder(system):
+    text = system(BUSY + 'mkdir -p "any [folder]"; tar -xzf /release/*.tar.gz -C "any [folder]"; cd "any [folder]"/sonde-*\n'
+                  "bin/sonde record -q -o /root/run.pftrace -- python3 /root/busy.py; bin/sonde report /root/run.pftrace")
+    check_report(text)
+
+
+def test_the_deb_installs_runs_and_leaves_nothing(system):
+    text = system(BUSY + "dpkg -i /release/*.deb >/dev/null; sonde record -q -o run.pftrace -- python3 busy.py; sonde report run.pftrace\n"
+                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde >/dev/null; find /usr -path '*sonde*'")
+    check_report(text)
+    assert text.splitlines()[-1] == "/usr/lib/python3/dist-packages/sonde/__init__.py"
+
+
+def test_the_rpm_holds_the_same_tree(release, tmp_path):
+    package = only(release, "*.rpm")
+    run("sh", "-c", f"cd {tmp_path} && rpm2cpio {package} | cpio -idm --quiet")
+    assert "sonde" in run(tmp_path / "usr/bin/sonde", "version")
+    assert (tmp_path / "usr/lib/sonde/libsonde-inject.so").exists()
+    requires = run("rpm", "-qpR", package)
+    assert "libc.so.6(GLIBC_" in requires and "python" not in requires
