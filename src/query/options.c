@@ -236,7 +236,8 @@ const struct query_key query_keys[] = {
 	{"weight", QUERY_KEY_CHOICE, QUERY_KEY_STACKS, OPTION_AT(shown.weight),
 		.choices = weight_choices, .help = "What stacks are weighed by."},
 	{"stacks", QUERY_KEY_CHOICE, QUERY_KEY_STACKS, OPTION_AT(shown.stacks),
-		.choices = stack_choices, .help = "Which frames: all, of programs, of the kernel, or modules of the model "
+		.choices = stack_choices,
+		.help = "Which frames: all, of programs, of the kernel, or modules of the model "
 			"with operators and kernels."},
 	{"fold-libraries", QUERY_KEY_CHOICE, QUERY_KEY_STACKS, OPTION_AT(shown.fold_libraries),
 		.choices = yes_no_choices,
