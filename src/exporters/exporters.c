@@ -18,6 +18,7 @@ const struct exporter *const exporters[] = {
 	&tables_exporter,
 	&json_exporter,
 	&jsonl_exporter,
+	&memory_exporter,
 	&perf_script_exporter,
 	&roofline_exporter,
 	&vllm_csv_exporter,

@@ -5,6 +5,7 @@ hand. And who holds memory at the peak, in traces with [memory] rows."""
 import gzip
 import json
 import pickle
+from xml.etree import ElementTree
 
 import memory_snapshot
 import pytest
@@ -48,6 +49,16 @@ def test_what_is_reserved_and_not_used(snapshot, sonde, report):
     shown = sonde("report", path, check=0)
     assert "in 2 blocks, the largest 2.00 MiB" in shown.stderr
     assert "out of memory: 94371840 bytes were asked for" in shown.stdout
+
+
+def test_a_picture_over_time(snapshot, sonde):
+    picture = ElementTree.fromstring(
+        sonde("export", "-f", "memory", "-o", "-", snapshot(memory_snapshot.pickled()), check=0).stdout.encode()
+    )
+    text = " ".join(picture.itertext())
+    assert "rank 0, GPU 1: at most 9 MiB in use (dark), 10 MiB reserved (light)" in text
+    assert "peak: 9 MiB at 0.03 ms" in text
+    assert len(picture.findall("{http://www.w3.org/2000/svg}path")) == 2
 
 
 def test_blocks_without_a_history(snapshot, report):

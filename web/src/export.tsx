@@ -19,6 +19,7 @@ const FORMATS: [string, string, boolean][] = [
   ["pftrace", "Perfetto trace of the rows", false],
   ["chakra", "Chakra trace", false],
   ["roofline", "operators under the roof (SVG)", false],
+  ["memory", "memory over time (SVG)", false],
 ];
 
 // What is being made, or why it could not be.
