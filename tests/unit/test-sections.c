@@ -204,7 +204,7 @@ static void a_recording(void **state _unused_)
 		     "[{\"section\": \"longest_spans\",\"id\": \"long_span\",\"sentence\": \"One "
 		     "span takes more than half of its track's time: look into it "
 		     "first.\",\"evidence\": {\"longest_ns\": 3000,\"whole_ns\": "
-		     "4000},\"saves_ns\": null}]}");
+		     "4000},\"saves_ns\": null,\"docs\": null}]}");
 }
 
 static void a_foreign_trace(void **state _unused_)
