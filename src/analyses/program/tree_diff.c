@@ -94,6 +94,7 @@ static int find_node(struct building *building, uint32_t parent, uint32_t name, 
 	int r;
 
 	if (parent != NO_NODE) {
+		assert(building->nodes.items);
 		node.depth = building->nodes.items[parent].depth + 1;
 		if (node.depth > PATH_DEEP) {
 			*ret_node = parent;
