@@ -354,7 +354,7 @@ def test_how_launches_reach_the_device(device, opencl, sonde, tmp_path):
     for heading in ("Where the GPU time went", "Temporal breakdown", "Launches", "Queue length"):
         assert heading in text
     for advice in report["advice"]:
-        assert set(advice) == {"section", "id", "sentence", "evidence", "saves_ns"}
+        assert set(advice) == {"section", "id", "sentence", "evidence", "saves_ns", "docs"}
         if advice["section"] == "summary" and advice["saves_ns"]:
             assert re.search(r"\. This can save up to [\d.]+ [µm]?s( on each device)?, [\d.]+ % of the time\.$",
                              advice["sentence"])
