@@ -10,6 +10,7 @@ extern const struct command ctl_command;
 extern const struct command diff_command;
 extern const struct command mcp_command;
 extern const struct command doctor_command;
+extern const struct command dump_command;
 extern const struct command merge_command;
 extern const struct command export_command;
 extern const struct command help_command;

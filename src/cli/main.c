@@ -13,6 +13,7 @@
 const struct command *const commands[] = {
 	&record_command,
 	&top_command,
+	&dump_command,
 	&report_command,
 	&view_command,
 	&serve_command,

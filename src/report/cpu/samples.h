@@ -54,6 +54,9 @@ void report_add_weight(struct result *result, const struct model *model, uint64_
 void report_weight_heading(
 	struct result *result, const struct report_view *view, const char *heading);
 
+/* What a thread waits for, for a person: "a lock or condition". Not of WIRE_WAIT_NONE. */
+const char *report_wait_meaning(enum wire_wait reason);
+
 /* The column of a dimension's rows, and rows of it. Returns the table, for result_show(). */
 const struct report_column *report_breakdown_column(enum breakdown_by by);
 uint32_t report_add_breakdown(struct result *result, const struct model *model,

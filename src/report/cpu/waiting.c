@@ -6,6 +6,7 @@
 
 #include "model/format.h"
 #include "report/columns.h"
+#include "report/cpu/samples.h"
 #include "report/sections.h"
 #include "report/view.h"
 
@@ -91,7 +92,7 @@ struct waiting_view {
 
 /* ---- rows ---- */
 
-static const char *meaning(enum wire_wait reason)
+const char *report_wait_meaning(enum wire_wait reason)
 {
 	static const char *const meanings[WIRE_WAIT_MAX] = {
 		[WIRE_WAIT_CPU] = "a CPU: another thread ran",
@@ -119,9 +120,9 @@ static void add_meaning(struct result *result, const struct waiting_row *row, co
 	if (call && row->reason == WIRE_WAIT_OTHER)
 		result_textf(result, "the call %s", call);
 	else if (call)
-		result_textf(result, "%s in %s", meaning(row->reason), call);
+		result_textf(result, "%s in %s", report_wait_meaning(row->reason), call);
 	else
-		result_text(result, meaning(row->reason));
+		result_text(result, report_wait_meaning(row->reason));
 }
 
 static void add_row(

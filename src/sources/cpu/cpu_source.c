@@ -24,8 +24,8 @@ static int choose_sampler(const struct source_settings *settings,
 	else if (bpf_sampler.probe(ret_reason) == 0)
 		return 0;
 	else if (settings->must_use_bpf)
-		return errmsg_set(
-			err, -EPERM, "cannot record with --mode bpf: %s", ret_reason->text);
+		return errmsg_set(err, -EPERM, "stacks cannot be unwound in the kernel: %s",
+			ret_reason->text);
 	*ret_sampler = &perf_sampler;
 	return perf_sampler.probe(err);
 }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sonde dump`: where every thread of a process is now, by a recording of a fraction of a second.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/dump/threads.h"
+#include "cli/target_options.h"
+#include "collect/session/session.h"
+#include "model/builder.h"
+#include "model/shown.h"
+
+/* The first look at sleeping threads comes at once; later ones are for those that it missed. */
+#define SHORTEST_NS (250 * NS_PER_MS)
+/* A look takes about fifty stacks, ten times a second. */
+#define THREAD_NS    (4 * NS_PER_MS)
+#define LONGEST_NS   (10 * NS_PER_S)
+#define FREQUENCY_HZ 499
+
+static struct {
+	struct target_options target; /* -p alone is in the table */
+	bool json, interpreter;
+} arguments;
+
+static bool never_ends(void *context, struct session *session)
+{
+	(void)context;
+	(void)session;
+	return true;
+}
+
+static int record(uint32_t pid, size_t thread_count, struct model_builder *builder,
+	struct session_result *result, struct errmsg *err)
+{
+	const struct session_options options = {
+		.period_ns = NS_PER_S / FREQUENCY_HZ,
+		.duration_ns = MIN(SHORTEST_NS + thread_count * THREAD_NS, LONGEST_NS),
+		.pids = &pid,
+		.pid_count = 1,
+		.mode = SESSION_MODE_BPF,
+		.wait = SESSION_WAIT_SAMPLE,
+		.scope = SESSION_SCOPE_CPU,
+		.live = {.visitor = &model_builder_visitor,
+			.visitor_context = builder,
+			.tick = never_ends,
+			.input_fd = -1,
+			.is_kept = true},
+	};
+	struct errmsg reason = {{0}};
+	int r = session_run(&options, result, &reason);
+
+	if (r < 0)
+		errmsg_set(err, r, "%s", reason.text[0] ? reason.text : strerror(-r));
+	return r;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+static int list_threads(uint32_t pid, struct pid_list *tids, struct errmsg *err)
+{
+	int r = proc_list_threads(pid, tids);
+
+	if (r == 0 && !tids->pids.count)
+		r = -ESRCH;
+	if (r < 0)
+		return errmsg_set(
+			err, r, "there is no process %u: ps -e lists those that there are", pid);
+	qsort(tids->pids.items, tids->pids.count, sizeof(uint32_t), by_number);
+	return 0;
+}
+
+static int print_threads(uint32_t pid, struct model_builder *builder, const struct pid_list *tids)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct dump_threads threads = {.pid = pid, .tids = tids};
+	struct model *model;
+	int r = model_builder_snapshot(builder, 1, &model);
+
+	if (r < 0)
+		return r;
+	threads.model = model;
+	if (!arguments.interpreter) {
+		model_hide_interpreter(model);
+		r = model_hide_sonde(model);
+	}
+	if (r == 0)
+		r = arguments.json ? dump_threads_json(&threads, &out)
+				   : dump_threads_print(&threads, &out);
+	if (r == 0)
+		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return r;
+}
+
+static int dump(uint32_t pid, struct session_result *result, struct errmsg *err)
+{
+	_cleanup_model_builder_ struct model_builder *builder = NULL;
+	struct pid_list before = {0}, tids = {0};
+	int r = list_threads(pid, &before, err);
+
+	if (r == 0)
+		r = model_builder_new(&builder);
+	if (r == 0)
+		r = record(pid, before.pids.count, builder, result, err);
+	if (r == 0)
+		r = list_threads(pid, &tids, err);
+	if (r == 0)
+		r = print_threads(pid, builder, &tids);
+	array_done(&before.pids);
+	array_done(&tids.pids);
+	return r;
+}
+
+static int run_dump(int count, char **words)
+{
+	uint32_t pids[TARGET_MAXIMUM_PIDS];
+	struct session_result *result = calloc(1, sizeof(*result));
+	struct session_options options = {0};
+	struct errmsg err = {{0}};
+	int r;
+
+	(void)count;
+	(void)words;
+	if (!result)
+		return EXIT_ERROR;
+	r = arguments.target.pids.count == 1
+		    ? target_options_parse(&arguments.target, 0, pids, &options, &err)
+		    : errmsg_set(&err, -EINVAL, "name one process: sonde dump -p PID");
+	if (r < 0) {
+		free(result);
+		return fail_usage(&err);
+	}
+	r = dump(pids[0], result, &err);
+	if (r < 0 && !err.text[0])
+		errmsg_set(&err, r, "dump failed: %s", strerror(-r));
+	session_result_done(result);
+	free(result);
+	return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+static const struct option dump_options[] = {
+	{.short_name = 'p',
+		.long_name = "pid",
+		.type = OPTION_STRINGS,
+		.argument = "PID",
+		.help = "The running process.",
+		.value = &arguments.target.pids},
+	{.long_name = "json",
+		.type = OPTION_FLAG,
+		.help = "Print one JSON object instead, with the kernel's frames, too.",
+		.value = &arguments.json},
+	{.long_name = "show-interpreter",
+		.type = OPTION_FLAG,
+		.help = "Show the own functions of the Python interpreter and of sonde, too.",
+		.value = &arguments.interpreter},
+	{0},
+};
+
+const struct command dump_command = {
+	.name = "dump",
+	.summary = "print where every thread of a process is now",
+	.usage = "-p PID",
+	.description =
+		"Prints each thread of a running process: its id and name, whether it runs or what "
+		"it waits for, whether it holds Python's interpreter lock, and its Python and "
+		"native stack, innermost first. It records the process for a quarter of a second, "
+		"and longer with hundreds of threads; the process is not stopped. Stacks of "
+		"sleeping threads are read by BPF, which needs root or CAP_BPF and "
+		"CAP_PERFMON.",
+	.examples = "sudo sonde dump -p 4711\n    Where a program hangs.\n"
+		    "sudo sonde dump --json -p 4711 | jq '.threads[] | select(.waits_for==\"gil\")'"
+		    "\n    The threads that wait for Python's interpreter lock.",
+	.options = dump_options,
+	.run = run_dump,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of a process, each with the newest stack that a short recording has of it. */
+#pragma once
+
+#include "base/strbuf.h"
+#include "model/model.h"
+#include "sources/process/proc_info.h"
+
+struct dump_threads {
+	const struct model *model;
+	uint32_t pid;
+	const struct pid_list *tids; /* of the process, when the recording ended; sorted */
+};
+
+/* As text, or as one JSON object. Return 0 or -ENOMEM. */
+int dump_threads_print(const struct dump_threads *threads, struct strbuf *out);
+int dump_threads_json(const struct dump_threads *threads, struct strbuf *out);
