@@ -52,7 +52,7 @@ static void test_refused_options(void **state)
 	longest[sizeof(longest) - 1] = '\0';
 	check_refused("proces", "python", "what can is by, sort");
 	check_refused("weight", "gold", "one of cpu, wait");
-	check_refused("by", "../../etc", "one of avoidable, function, ");
+	check_refused("by", "../../etc", "one of recording, avoidable, ");
 	check_refused("limit", "0", "number from 1");
 	check_refused("limit", "-1", "number from 1");
 	check_refused("limit", "12x", "number from 1");
