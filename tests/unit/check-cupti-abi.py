@@ -59,7 +59,7 @@ STRUCTS = [
       "graph_node": "graphNodeId", "graph": "graphId", "channel": "channelID"}),
     ("cupti_graph_trace", "CUpti_ActivityGraphTrace",
      {"correlation": "correlationId", "start": "start", "end": "end", "device": "deviceId", "graph": "graphId",
-      "context": "contextId", "stream": "streamId"}),
+      "context": "contextId", "stream": "streamId", "end_device": "endDeviceId", "end_context": "endContextId"}),
     ("cupti_memory", "CUpti_ActivityMemory(?=[34])",
      {"operation": "memoryOperationType", "memory": "memoryKind", "correlation": "correlationId", "address": "address",
       "bytes": "bytes", "timestamp": "timestamp", "device": "deviceId", "context": "contextId", "stream": "streamId",
@@ -93,7 +93,7 @@ STRUCTS = [
 ]
 # Fields, and whole structs, that the versions before these do not have.
 SINCE = {"device_launched": 130000, "priority": 130100, "source_graph": 130400, "source_node": 130400,
-         "correlation": 20, "details": 22, "allow_multiple": 130200, "cupti_subscriber_params": 130000,
+         "correlation": 20, "details": 22, "end_device": 22, "end_context": 22, "allow_multiple": 130200, "cupti_subscriber_params": 130000,
          "cupti_state_data": 20}
 ENUMS = {
     "CUPTI_OK": "CUPTI_SUCCESS", "CUPTI_E_INVALID_PARAMETER": "CUPTI_ERROR_INVALID_PARAMETER",

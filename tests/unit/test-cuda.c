@@ -540,6 +540,26 @@ static void graph_level(void **state)
 	assert_int_equal(seen.nodes[3].original, seen.nodes[0].node);
 }
 
+/* A graph that begins on the host is of the device that it ends on. */
+static void graph_that_begins_on_the_host(void **state)
+{
+	graph_mode = WIRE_GRAPH_WHOLE;
+	play("graph-from-host");
+	graph_mode = WIRE_GRAPH_AUTO;
+	assert_int_equal(seen.activity_count, 2);
+	assert_string_equal(name_of(WIRE_RECORD_DEVICE_DEVICE, seen.activities[0].activity.device),
+		"CUDA device 1");
+	assert_string_equal(name_of(WIRE_RECORD_DEVICE_QUEUE, seen.activities[0].activity.queue),
+		"stream 7 of context 2");
+	assert_string_equal(name_of(WIRE_RECORD_DEVICE_DEVICE, seen.activities[1].activity.device),
+		"CUDA graphs of no known device");
+	/* The collector takes no greater ids. */
+	for (size_t i = 0; i < 2; i++)
+		assert_true(
+			(seen.activities[i].activity.device & (WIRE_DEVICE_IDS_OF(1) - 1)) < 1 << 20);
+	assert_all_joined();
+}
+
 /* What ran when the window ended is told; what is launched afterwards is not. */
 static void drains(void **state)
 {
@@ -637,13 +657,66 @@ static void no_library(void **state)
 		assert_non_null(strstr(note_of(WIRE_NOTE_NO_TRACER), "nvidia-cuda-cupti"));
 }
 
-static void faulty_version(void **state)
+static bool has_note(unsigned note, const char *words)
 {
-	const char *settings[] = {"DOUBLE_CUPTI_VERSION", "130000", NULL};
+	for (size_t i = 0; i < seen.note_count; i++)
+		if (seen.notes[i].id == note && strstr(seen.notes[i].text, words))
+			return true;
+	return false;
+}
 
-	play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
-	check_plain();
-	assert_non_null(strstr(note_of(WIRE_NOTE_FAULTY), "13.0 update 1"));
+/* A fault is said of the releases before the one that is right, not of that one. */
+static void faulty_versions(void **state)
+{
+	static const struct {
+		const char *version;
+		bool deadlocks, grows;
+	} rows[] = {
+		{"28", false, true},
+		{"130000", true, true},
+		{"130001", false, true},
+		{"130101", false, true},
+		{"130400", false, true},
+		{"130401", false, false},
+		{"130500", false, false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const char *settings[] = {"DOUBLE_CUPTI_VERSION", rows[i].version, NULL};
+
+		play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
+		check_plain();
+		assert_int_equal(has_note(WIRE_NOTE_FAULTY, "13.0 update 1 is right"),
+			rows[i].deadlocks);
+		assert_int_equal(has_note(WIRE_NOTE_FAULTY, "more and more CPU time"), rows[i].grows);
+		/* There is no second tracing session. */
+		assert_false(has_note(WIRE_NOTE_FAULTY, "correlation ids"));
+	}
+}
+
+static void faulty_at_graph_level(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_VERSION", "22", NULL};
+
+	play_with("graph-level", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_false(has_note(WIRE_NOTE_FAULTY, "12.4 update 1"));
+	graph_mode = WIRE_GRAPH_WHOLE;
+	play_with("graph-level", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	graph_mode = WIRE_GRAPH_AUTO;
+	assert_true(has_note(WIRE_NOTE_FAULTY, "12.4 update 1"));
+}
+
+/* Taking back begins another tracing session. */
+static void faulty_when_taken_back(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_VERSION", "130100", NULL};
+
+	play_with("taken-over", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_true(has_note(WIRE_NOTE_FAULTY, "correlation ids"));
+	settings[1] = "130101";
+	play_with("taken-over", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_true(has_note(WIRE_NOTE_TAKEN_BACK, "again"));
+	assert_false(has_note(WIRE_NOTE_FAULTY, "correlation ids"));
 }
 
 static void fatal_error_is_told(void **state)
@@ -702,6 +775,16 @@ static void buffers_run_out(void **state)
 	play("buffers");
 	assert_int_equal(seen.status, 0);
 	assert_int_equal(seen.counts.refused_buffers, 1);
+}
+
+/* Up to 12.8 CUPTI crashes when it is refused a buffer, also after the exit handlers. */
+static void buffers_at_the_end(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_VERSION", "26", NULL};
+
+	play_with("asked-at-the-end", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 1);
 }
 
 static void long_names_come_whole(void **state)
@@ -883,6 +966,7 @@ int main(void)
 		cmocka_unit_test(graph_clones_children_and_bodies),
 		cmocka_unit_test(graph_events_in_a_burst),
 		cmocka_unit_test(graph_level),
+		cmocka_unit_test(graph_that_begins_on_the_host),
 		cmocka_unit_test(drains),
 		cmocka_unit_test(graph_destroyed_before_its_records),
 		cmocka_unit_test(graph_ids_used_again),
@@ -893,12 +977,15 @@ int main(void)
 		cmocka_unit_test(held_by_somebody),
 		cmocka_unit_test(no_driver),
 		cmocka_unit_test(no_library),
-		cmocka_unit_test(faulty_version),
+		cmocka_unit_test(faulty_versions),
+		cmocka_unit_test(faulty_at_graph_level),
+		cmocka_unit_test(faulty_when_taken_back),
 		cmocka_unit_test(fatal_error_is_told),
 		cmocka_unit_test(threads_launch_at_once),
 		cmocka_unit_test(window_opens_and_closes),
 		cmocka_unit_test(late_device_has_its_name),
 		cmocka_unit_test(buffers_run_out),
+		cmocka_unit_test(buffers_at_the_end),
 		cmocka_unit_test(long_names_come_whole),
 		cmocka_unit_test(memory_is_told),
 		cmocka_unit_test(writer_waits_for_room),

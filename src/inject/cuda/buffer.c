@@ -78,7 +78,7 @@ static void on_request(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
 	*max_records = 0;
 	*bytes = SLOT_BYTES;
-	*buffer = atomic_load_explicit(&cuda.dead, memory_order_relaxed) ? NULL : take_slot();
+	*buffer = take_slot();
 	if (*buffer)
 		return;
 	*bytes = 0;
@@ -95,12 +95,16 @@ static void on_complete(
 		atomic_fetch_add_explicit(&cuda.foreign_buffers, 1, memory_order_relaxed);
 		return;
 	}
+	/* Nobody reads it any more, but CUPTI may ask for others until the process has ended. */
+	if (atomic_load_explicit(&cuda.dead, memory_order_relaxed)) {
+		atomic_store_explicit(&slots[i].state, SLOT_FREE, memory_order_release);
+		return;
+	}
 	slots[i].context = context;
 	slots[i].stream = stream;
 	slots[i].valid_bytes = valid_bytes < SLOT_BYTES ? valid_bytes : SLOT_BYTES;
 	atomic_store_explicit(&slots[i].state, SLOT_COMPLETED, memory_order_release);
-	if (!atomic_load_explicit(&cuda.dead, memory_order_relaxed))
-		sem_post(&cuda.wake);
+	sem_post(&cuda.wake);
 }
 
 static void on_request_v2(uint8_t **buffer, size_t *bytes, size_t *max_records, const void *info)

@@ -60,8 +60,9 @@ static bool open_cupti(void)
 	}
 	cupti_version_text(cuda.cupti.version, version, sizeof(version));
 	cuda_note(WIRE_NOTE_TRACER, "CUDA is traced by CUPTI %s, %s.", version, cuda.cupti.path);
-	if (cupti_known_fault(cuda.cupti.version))
-		cuda_note(WIRE_NOTE_FAULTY, "%s", cupti_known_fault(cuda.cupti.version));
+	cuda_note_faults(CUPTI_ALWAYS);
+	if (cuda.graph_level)
+		cuda_note_faults(CUPTI_AT_GRAPH_LEVEL);
 	return true;
 }
 

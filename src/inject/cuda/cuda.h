@@ -126,6 +126,8 @@ void cuda_send_counts(void);
 
 /* A finished sentence for people, sent when the gate is open. */
 void cuda_note(unsigned note, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What the libcupti in use is known to do wrong. */
+void cuda_note_faults(enum cupti_when when);
 /* The sentence for a refusal of CUPTI; `holder` may be "". */
 void cuda_note_refusal(cupti_result result, const char *holder);
 /* On the writer; false while some wait for the gate. */

@@ -173,23 +173,33 @@ size_t cupti_dropped(struct cupti *cupti, cupti_handle context, uint32_t stream)
 
 /* ---- versions ---- */
 
-const char *cupti_known_fault(uint32_t version)
-{
-	/* From the release notes of CUPTI. */
-	static const struct {
-		uint32_t version;
-		const char *fault;
-	} faults[] = {
-		{130000, "CUPTI 13.0 can deadlock when tracing stops and crash when it flushes or "
-			 "when graphs run long; 13.0 update 1 is right."},
-		{130101, "CUPTI 13.1 update 1 gives wrong correlation ids to graph launches in "
-			 "every tracing session but the first: graph kernels may be charged to the "
-			 "wrong launch."},
-		{130401, "CUPTI 13.4 update 1 uses more and more CPU time the longer it traces."},
-	};
+/* From NVIDIA's release notes, which name the release that is right, rarely the first that is not. */
+static const struct {
+	uint32_t from, below;
+	enum cupti_when when;
+	const char *fault;
+} faults[] = {
+	/* The update has the number of 12.4 itself. */
+	{CUPTI_VERSION_12_4, CUPTI_VERSION_12_4 + 1, CUPTI_AT_GRAPH_LEVEL,
+		"CUPTI 12.4 can crash while it times copies and fills of graphs as a whole; "
+		"12.4 update 1 is right, and so is --graph node."},
+	{CUPTI_VERSION_13_0, CUPTI_VERSION_13_0 + 1, CUPTI_ALWAYS,
+		"CUPTI 13.0 can deadlock when tracing stops and crash when it flushes or when "
+		"graphs run long; 13.0 update 1 is right."},
+	{0, CUPTI_VERSION_13_1 + 1, CUPTI_AGAIN,
+		"CUPTI before 13.1 update 1 gives wrong correlation ids to graph launches in every "
+		"tracing session but the first: graph kernels from now on may be charged to the "
+		"wrong launch."},
+	{0, CUPTI_VERSION_13_4 + 1, CUPTI_ALWAYS,
+		"CUPTI before 13.4 update 1 uses more and more CPU time the longer it traces, and "
+		"may name kernels of a module that was loaded again as those of the one before."},
+};
 
+const char *cupti_known_fault(uint32_t version, enum cupti_when when, unsigned number)
+{
 	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-		if (faults[i].version == version)
+		if (faults[i].when == when && version >= faults[i].from &&
+			version < faults[i].below && number-- == 0)
 			return faults[i].fault;
 	return NULL;
 }

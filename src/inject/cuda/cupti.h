@@ -81,8 +81,15 @@ bool cupti_next_record(struct cupti *cupti, uint8_t *buffer, size_t valid_bytes,
 /* Records that CUPTI lost since the last call. */
 size_t cupti_dropped(struct cupti *cupti, cupti_handle context, uint32_t stream);
 
-/* A finished sentence on what a version is known to do wrong; NULL when nothing is known. */
-const char *cupti_known_fault(uint32_t version);
+/* When a fault of a version shows. */
+enum cupti_when {
+	CUPTI_ALWAYS,
+	CUPTI_AT_GRAPH_LEVEL,
+	CUPTI_AGAIN, /* when kinds are enabled a second time */
+};
+
+/* Finished sentences on what a version is known to do wrong, from number 0; NULL after the last. */
+const char *cupti_known_fault(uint32_t version, enum cupti_when when, unsigned number);
 /* "12.4", "13.0.1" */
 void cupti_version_text(uint32_t version, char *text, size_t bytes);
 

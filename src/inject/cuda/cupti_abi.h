@@ -93,6 +93,7 @@ enum {
 	CUPTI_THREAD_ID_SYSTEM = 1,
 	CUPTI_FLUSH_FORCED = 1,
 	CUPTI_OBJECT_THREAD = 2,
+	CUPTI_HOST = INT32_MAX, /* the device and context of what begins on the host */
 	CUPTI_MEMORY_RELEASE = 2,
 };
 
@@ -268,10 +269,13 @@ struct cupti_graph_trace {
 	uint32_t kind;
 	uint32_t correlation;
 	uint64_t start, end;
-	uint32_t device, graph, context, stream;
+	uint32_t device, graph, context, stream; /* of the first node: CUPTI_HOST is no device */
+	void *reserved;
+	uint32_t end_device, end_context; /* 12.4 */
 };
 
 _Static_assert(offsetof(struct cupti_graph_trace, graph) == 28, "CUpti_ActivityGraphTrace");
+_Static_assert(sizeof(struct cupti_graph_trace) == 56, "CUpti_ActivityGraphTrace2");
 
 struct cupti_overhead {
 	uint32_t kind;

@@ -41,6 +41,14 @@ void cuda_note(unsigned note, const char *format, ...)
 	atomic_store_explicit(&notes[i].state, NOTE_READY, memory_order_release);
 }
 
+void cuda_note_faults(enum cupti_when when)
+{
+	const char *fault;
+
+	for (unsigned i = 0; (fault = cupti_known_fault(cuda.cupti.version, when, i)); i++)
+		cuda_note(WIRE_NOTE_FAULTY, "%s", fault);
+}
+
 bool cuda_send_notes(void)
 {
 	bool all = true;

@@ -9,6 +9,8 @@
 #define PAUSE_NS   1000000
 #define MAX_PAUSES 200 /* for one record */
 #define MAX_GPUS   64  /* of one process */
+/* The number of what CUPTI says to be on the host. */
+#define HOST_ORDINAL 0xffff
 
 static uint64_t activities, untimed, dropped, unknown_nodes, repeated, waited_out;
 
@@ -212,7 +214,7 @@ static uint32_t device_id(uint32_t ordinal)
 	uint32_t id = device_id_of(ordinal);
 	struct gpu *gpu = find_gpu(id);
 	struct interned *place;
-	char text[32];
+	char text[64];
 
 	if (gpu && gpu->name[0]) {
 		send_gpu(gpu);
@@ -221,7 +223,10 @@ static uint32_t device_id(uint32_t ordinal)
 	place = intern(&devices, ordinal + 1ULL, NULL);
 	if (!place || place->id)
 		return id;
-	snprintf(text, sizeof(text), "CUDA device %u", ordinal);
+	if (ordinal == HOST_ORDINAL)
+		snprintf(text, sizeof(text), "CUDA graphs of no known device");
+	else
+		snprintf(text, sizeof(text), "CUDA device %u", ordinal);
 	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text))
 		place->id = id;
 	return id;
@@ -382,14 +387,32 @@ static void take_fill(const struct cupti_memset *record)
 	cuda_write(&out.activity.record);
 }
 
+/* Where the graph begins with a node of the host: the device that it ends on, or the only one. */
+static void place_on_device(const struct cupti_graph_trace *record, struct common *common)
+{
+	/* The record was shorter before. */
+	bool has_end = cuda.cupti.version >= CUPTI_VERSION_12_4;
+
+	if (common->device == CUPTI_HOST && has_end && record->end_device != CUPTI_HOST) {
+		common->device = record->end_device;
+		common->context = record->end_context;
+	}
+	if (common->device == CUPTI_HOST)
+		common->device = gpu_count == 1 ? gpus[0].record.ordinal : HOST_ORDINAL;
+	if (common->context == CUPTI_HOST)
+		common->context = 0;
+}
+
 static void take_graph(const struct cupti_graph_trace *record)
 {
 	struct common common = {
 		.kind = WIRE_DEVICE_GRAPH,
 		COMMON(record),
 	};
-	struct wire_device_gpu_activity out = start_activity(&common);
+	struct wire_device_gpu_activity out;
 
+	place_on_device(record, &common);
+	out = start_activity(&common);
 	cuda_write(&out.activity.record);
 }
 

@@ -130,6 +130,7 @@ static void take_back(uint64_t now_ns, uint64_t launches)
 {
 	cupti_register(&cuda.cupti, &cuda_buffer_callbacks);
 	enable_kinds(true);
+	cuda_note_faults(CUPTI_AGAIN);
 	cuda_note(WIRE_NOTE_TAKEN_BACK,
 		"sonde receives the device activity again; %llu launches of %llu s before have no "
 		"device time.",

@@ -144,6 +144,17 @@ static int request_only(void)
 	return got;
 }
 
+static int request_and_complete(void)
+{
+	int got;
+
+	pthread_mutex_lock(&lock);
+	got = buffer || ask();
+	pthread_mutex_unlock(&lock);
+	flush();
+	return got;
+}
+
 static size_t record_bytes(uint32_t kind)
 {
 	switch (kind) {
@@ -305,6 +316,7 @@ const struct double_functions double_cupti = {
 	.state = state,
 	.emit = emit,
 	.request = request_only,
+	.request_and_complete = request_and_complete,
 	.take_over = take_over,
 	.is_taken_over = is_taken_over,
 	.taken_records = taken_records,

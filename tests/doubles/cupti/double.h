@@ -28,6 +28,8 @@ struct double_functions {
 	int (*emit)(const void *record, size_t bytes);
 	/* The same, but each thread of the caller's has its own buffer: none is given back. */
 	int (*request)(void);
+	/* Asks for a buffer and gives it back; 0: none was given. */
+	int (*request_and_complete)(void);
 	/* Another tool registers its own buffer callbacks, as Kineto does. */
 	void (*take_over)(void);
 	int (*is_taken_over)(void);

@@ -428,6 +428,32 @@ static int play_graph_level(void)
 	return 0;
 }
 
+/* Graphs whose first node is the host's; of the second not even the end is on a device. */
+static int play_graph_from_host(void)
+{
+	struct cupti_graph_trace record = {
+		.kind = CUPTI_KIND_GRAPH_TRACE,
+		.correlation = 111,
+		.start = device_now(),
+		.end = device_now() + 5000,
+		.device = CUPTI_HOST,
+		.graph = 20,
+		.context = CUPTI_HOST,
+		.stream = 7,
+		.end_device = 1,
+		.end_context = 2,
+	};
+
+	replay(111, 20, 0);
+	replay(112, 20, 0);
+	cupti->emit(&record, sizeof(record));
+	record.correlation = 112;
+	record.end_device = CUPTI_HOST;
+	record.end_context = CUPTI_HOST;
+	cupti->emit(&record, sizeof(record));
+	return 0;
+}
+
 /* All is destroyed while the records of the replay are still to come. */
 static int play_destroyed(void)
 {
@@ -637,6 +663,24 @@ static int play_buffers(void)
 	return given == 256 ? 0 : 9;
 }
 
+/*
+ * CUPTI asks for buffers after the exit handlers, and more often than there are slots: up to 12.8
+ * it crashes when it gets none.
+ */
+static void ask_at_the_end(void)
+{
+	for (unsigned i = 0; i < 3000; i++)
+		if (!cupti->request_and_complete())
+			_exit(9);
+}
+
+static int play_asked_at_the_end(void)
+{
+	launch(1);
+	emit_kernel(1);
+	return wait_for_records() ? 0 : 9;
+}
+
 static int play_clock(void)
 {
 	launch(1);
@@ -778,6 +822,7 @@ static const struct {
 	{"graph-places", play_graph_places},
 	{"graph-family", play_graph_family},
 	{"graph-level", play_graph_level},
+	{"graph-from-host", play_graph_from_host},
 	{"destroyed", play_destroyed},
 	{"rebuilt", play_rebuilt},
 	{"fork", play_fork},
@@ -787,6 +832,7 @@ static const struct {
 	{"late-device", play_late_device},
 	{"drain", play_drain},
 	{"buffers", play_buffers},
+	{"asked-at-the-end", play_asked_at_the_end},
 	{"clock", play_clock},
 	{"state", play_state},
 	{"exit", play_exit},
@@ -842,6 +888,9 @@ int main(int argument_count, char **arguments)
 		fputs("usage: play LIBSONDE_INJECT LIBCUPTI_DOUBLE SCRIPT\n", stderr);
 		return 2;
 	}
+	/* What is registered first runs last. */
+	if (strcmp(arguments[3], "asked-at-the-end") == 0)
+		atexit(ask_at_the_end);
 	status = load(arguments[1], arguments[2]);
 	if (status)
 		return status;
