@@ -163,6 +163,7 @@ struct capture_gpu {
 	uint32_t multiprocessor_shared_bytes, multiprocessor_registers;
 	uint32_t block_registers, block_shared_bytes, block_threads;
 	uint32_t core_clock_khz;
+	uint32_t is_mig; /* an instance of a partitioned GPU */
 };
 
 /* What became of a graph; ids are of the process, 0: unknown. */

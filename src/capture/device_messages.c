@@ -65,6 +65,7 @@ static const struct message_field gpu_items[] = {
 	EVENT(16, gpu.block_shared_bytes),
 	EVENT(17, gpu.block_threads),
 	EVENT(18, gpu.core_clock_khz),
+	EVENT(19, gpu.is_mig),
 };
 
 static const struct message_field graph_items[] = {

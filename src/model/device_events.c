@@ -21,13 +21,13 @@ const char *model_gpu_label(const struct model *model, uint32_t process, uint32_
 	return "";
 }
 
-/* "GPU-…" as other programs write a UUID. */
+/* "GPU-…" or "MIG-…", as other programs write a UUID. */
 static void format_uuid(const struct capture_gpu *gpu, char *ret_text, size_t bytes)
 {
 	ret_text[0] = '\0';
 	if (gpu->uuid_high || gpu->uuid_low)
-		snprintf(ret_text, bytes, "GPU-%08llx-%04llx-%04llx-%04llx-%012llx",
-			(unsigned long long)(gpu->uuid_high >> 32),
+		snprintf(ret_text, bytes, "%s-%08llx-%04llx-%04llx-%04llx-%012llx",
+			gpu->is_mig ? "MIG" : "GPU", (unsigned long long)(gpu->uuid_high >> 32),
 			(unsigned long long)(gpu->uuid_high >> 16 & 0xffff),
 			(unsigned long long)(gpu->uuid_high & 0xffff),
 			(unsigned long long)(gpu->uuid_low >> 48),

@@ -311,9 +311,11 @@ struct wire_device_gpu {
 	__u32 multiprocessor_shared_bytes, multiprocessor_registers;
 	__u32 block_registers, block_shared_bytes, block_threads;
 	__u32 core_clock_khz;
+	__u32 is_mig; /* an instance of a partitioned GPU, whose UUID this is */
+	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct wire_device_gpu) == 88, "wire_device_gpu is part of the format");
+_Static_assert(sizeof(struct wire_device_gpu) == 96, "wire_device_gpu is part of the format");
 
 /* WIRE_RECORD_DEVICE_MEMORY: an allocation or a release. */
 struct wire_device_memory {

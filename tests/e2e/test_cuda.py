@@ -148,6 +148,14 @@ def test_what_is_known_of_kernels_and_gpus(device, program, sonde, tmp_path):
     assert "Theoretical occupancy" in text and "registers" in text
 
 
+def test_mig_instances_have_their_own_uuid(device, doubles, sonde_path):
+    """CUPTI describes all instances of the GPU with one number; the program's own is the visible one."""
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    part, _, _ = device(doubles / "play-cupti", library, doubles / "libcupti-double-13.so", "mig",
+                        options=("--launch-stacks", "off"))
+    assert [row["name"] for row in part["devices"]] == ["Double of a GPU (MIG-0b000000)"]
+
+
 def test_faults_are_said(device, program):
     """Kernels without times, records that CUPTI dropped, work of a launch that nobody saw."""
     part, data, done = device(*program(1, "faults"), options=("--launch-stacks", "off"))

@@ -555,8 +555,8 @@ static void graph_that_begins_on_the_host(void **state)
 		"CUDA graphs of no known device");
 	/* The collector takes no greater ids. */
 	for (size_t i = 0; i < 2; i++)
-		assert_true(
-			(seen.activities[i].activity.device & (WIRE_DEVICE_IDS_OF(1) - 1)) < 1 << 20);
+		assert_true((seen.activities[i].activity.device & (WIRE_DEVICE_IDS_OF(1) - 1)) <
+			    1 << 20);
 	assert_all_joined();
 }
 
@@ -686,9 +686,10 @@ static void faulty_versions(void **state)
 
 		play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
 		check_plain();
-		assert_int_equal(has_note(WIRE_NOTE_FAULTY, "13.0 update 1 is right"),
-			rows[i].deadlocks);
-		assert_int_equal(has_note(WIRE_NOTE_FAULTY, "more and more CPU time"), rows[i].grows);
+		assert_int_equal(
+			has_note(WIRE_NOTE_FAULTY, "13.0 update 1 is right"), rows[i].deadlocks);
+		assert_int_equal(
+			has_note(WIRE_NOTE_FAULTY, "more and more CPU time"), rows[i].grows);
 		/* There is no second tracing session. */
 		assert_false(has_note(WIRE_NOTE_FAULTY, "correlation ids"));
 	}
@@ -767,6 +768,15 @@ static void late_device_has_its_name(void **state)
 	assert_int_equal(seen.activity_count, 2);
 	assert_string_equal(name_of(WIRE_RECORD_DEVICE_DEVICE, seen.activities[0].activity.device),
 		"Double of a GPU");
+	assert_int_equal(seen.activities[0].activity.device, seen.gpu.id);
+}
+
+static void mig_instances_are_told_apart(void **state)
+{
+	play("mig");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.gpu.is_mig, 1);
+	assert_int_equal(seen.gpu.uuid[0], 11);
 	assert_int_equal(seen.activities[0].activity.device, seen.gpu.id);
 }
 
@@ -984,6 +994,7 @@ int main(void)
 		cmocka_unit_test(threads_launch_at_once),
 		cmocka_unit_test(window_opens_and_closes),
 		cmocka_unit_test(late_device_has_its_name),
+		cmocka_unit_test(mig_instances_are_told_apart),
 		cmocka_unit_test(buffers_run_out),
 		cmocka_unit_test(buffers_at_the_end),
 		cmocka_unit_test(long_names_come_whole),

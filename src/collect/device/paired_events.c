@@ -176,7 +176,8 @@ int paired_add_gpu(struct paired_collector *collector, struct paired_process *pr
 			.block_registers = record->block_registers,
 			.block_shared_bytes = record->block_shared_bytes,
 			.block_threads = record->block_threads,
-			.core_clock_khz = record->core_clock_khz},
+			.core_clock_khz = record->core_clock_khz,
+			.is_mig = record->is_mig},
 	};
 
 	if (!event.gpu.number)

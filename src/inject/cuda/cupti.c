@@ -173,7 +173,8 @@ size_t cupti_dropped(struct cupti *cupti, cupti_handle context, uint32_t stream)
 
 /* ---- versions ---- */
 
-/* From NVIDIA's release notes, which name the release that is right, rarely the first that is not. */
+/* From NVIDIA's release notes, which name the release that is right, rarely the first that is not.
+ */
 static const struct {
 	uint32_t from, below;
 	enum cupti_when when;

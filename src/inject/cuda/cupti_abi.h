@@ -306,8 +306,13 @@ struct cupti_device {
 	uint32_t ecc;
 	uint8_t uuid[16];
 	const char *name;
+	uint8_t cuda_visible, mig;
+	uint8_t reserved[6];
+	uint32_t gpu_instance, compute_instance;
+	uint8_t mig_uuid[16];
 };
 
+_Static_assert(offsetof(struct cupti_device, mig_uuid) == 160, "CUpti_ActivityDevice4");
 _Static_assert(offsetof(struct cupti_device, id) == 112, "CUpti_ActivityDevice4");
 _Static_assert(offsetof(struct cupti_device, name) == 136, "CUpti_ActivityDevice4");
 

@@ -176,7 +176,7 @@ static uint32_t name_id(const char *name)
 static struct gpu {
 	struct wire_device_gpu record;
 	char name[WIRE_DEVICE_TEXT_BYTES]; /* "": CUPTI gave none */
-	bool is_sent;
+	bool is_sent, is_visible;
 } gpus[MAX_GPUS];
 static size_t gpu_count;
 
@@ -465,9 +465,13 @@ static void take_device(const struct cupti_device *record)
 
 	if (!gpu && gpu_count == MAX_GPUS)
 		return;
+	/* The other instances of a partitioned GPU have the number of the program's own. */
+	if (gpu && gpu->is_visible && !record->cuda_visible)
+		return;
 	if (!gpu)
 		gpu = &gpus[gpu_count++];
 	gpu->is_sent = false;
+	gpu->is_visible = record->cuda_visible;
 	gpu->record = (struct wire_device_gpu){
 		.record = {.type = WIRE_RECORD_DEVICE_GPU, .length_bytes = sizeof(gpu->record)},
 		.id = id,
@@ -485,9 +489,11 @@ static void take_device(const struct cupti_device *record)
 		.block_shared_bytes = record->block_shared,
 		.block_threads = record->block_threads,
 		.core_clock_khz = record->core_clock_khz,
+		.is_mig = record->mig,
 	};
 
-	memcpy(gpu->record.uuid, record->uuid, sizeof(gpu->record.uuid));
+	memcpy(gpu->record.uuid, record->mig ? record->mig_uuid : record->uuid,
+		sizeof(gpu->record.uuid));
 	if (record->name)
 		snprintf(gpu->name, sizeof(gpu->name), "%s", record->name);
 	send_gpu(gpu);

@@ -204,6 +204,27 @@ static void emit_device(void)
 	cupti->emit(&record, sizeof(record));
 }
 
+/* Three instances of one GPU, of which the program sees the second. */
+static int play_mig(void)
+{
+	struct cupti_device record = {
+		.kind = CUPTI_KIND_DEVICE,
+		.uuid = {1, 2, 3},
+		.name = "Double of a GPU",
+		.mig = 1,
+	};
+
+	for (uint8_t i = 0; i < 3; i++) {
+		record.gpu_instance = i;
+		record.cuda_visible = i == 1;
+		record.mig_uuid[0] = 10 + i;
+		cupti->emit(&record, sizeof(record));
+	}
+	launch(1);
+	emit_kernel(1);
+	return 0;
+}
+
 /* ---- graphs ---- */
 
 static void node_made(uint32_t graph, void *node)
@@ -838,6 +859,7 @@ static const struct {
 	{"exit", play_exit},
 	{"long-name", play_long_name},
 	{"memory", play_memory},
+	{"mig", play_mig},
 	{"clones", play_clones},
 	{"many", play_many},
 	{"full", play_full},
