@@ -293,7 +293,6 @@ static void describe_hosts(const struct model *model, struct strbuf *out)
 static void say_place(struct result *result, const struct model *model)
 {
 	const struct model_session *session = &model->session;
-	const struct model_stats *stats = &model->stats;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	if (!session->present || report_is_imported(model))
@@ -306,12 +305,20 @@ static void say_place(struct result *result, const struct model *model)
 		strbuf_add(&text, SEPARATOR "stacks unwound in the kernel");
 	else if (*session->unwind_mode)
 		strbuf_add(&text, SEPARATOR "stacks copied and unwound in user space");
-	if (stats->present && stats->values.exit_status > 0)
-		strbuf_addf(&text, SEPARATOR "the command exited with status %d",
-			stats->values.exit_status);
+	result_account(result, true);
 	result_say(result, 0, &text);
 	if (*session->unwind_mode_reason)
 		result_sentencef(result, 2, "Not in the kernel: %s.", session->unwind_mode_reason);
+	result_account(result, false);
+}
+
+static void say_exit_status(struct result *result, const struct model *model)
+{
+	const struct model_stats *stats = &model->stats;
+
+	if (stats->present && stats->values.exit_status > 0)
+		result_sentencef(
+			result, 0, "The command exited with status %d.", stats->values.exit_status);
 }
 
 static void say_windows(struct result *result, const struct model *model)
@@ -366,7 +373,9 @@ static void say_stacks(struct result *result, const struct model *model,
 		strbuf_addf(&text, "; %.1f %% stop early, most at %s", 100 * stopped,
 			wire_stop_name(worst));
 	strbuf_add_char(&text, '.');
+	result_account(result, stopped < STOPS_TO_EXPLAIN);
 	result_say(result, 2, &text);
+	result_account(result, false);
 	if (stopped < STOPS_TO_EXPLAIN)
 		return;
 	strbuf_clear(&text);
@@ -398,7 +407,9 @@ static void say_python(struct result *result, const struct completeness *complet
 		strbuf_addf(&text, "; %.1f %% lack some, most for %s: %s", missing,
 			wire_python_name(worst), completeness_python_advice(worst));
 	strbuf_add_char(&text, '.');
+	result_account(result, missing < 100 * STOPS_TO_EXPLAIN);
 	result_say(result, 2, &text);
+	result_account(result, false);
 }
 
 /* What gives the code of a module its names. */
@@ -455,6 +466,7 @@ static int make(struct result *result, const struct report_input *input)
 	result_close(result);
 	say_target(result, model);
 	say_amounts(result, model);
+	say_exit_status(result, model);
 	say_place(result, model);
 	say_windows(result, model);
 	say_filters(result, view);

@@ -215,7 +215,33 @@ static void say_losses(
 	if (worst && worst->count)
 		add_worst_loss(&text, worst);
 	strbuf_add_char(&text, '.');
+	result_account(
+		result, !completeness->lost && !model->cut_off_count && !(worst && worst->count));
 	result_say(result, 2, &text);
+	result_account(result, false);
+}
+
+/* "Cost: 312 ms of CPU time of sonde, 45.0 MiB of memory at most; 2.1 us a sample in the kernel."
+ */
+static void say_cost(struct result *result, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!model->stats.present || !stats->collector_cpu_ns)
+		return;
+	strbuf_add(&text, "Cost: ");
+	format_duration(&text, stats->collector_cpu_ns);
+	strbuf_add(&text, " of CPU time of sonde, ");
+	format_bytes(&text, stats->collector_peak_rss_bytes);
+	strbuf_add(&text, " of memory at most");
+	if (stats->bpf_run_count && stats->samples)
+		strbuf_addf(&text, "; %.1f \xc2\xb5s a sample in the kernel",
+			(double)stats->bpf_run_time_ns / (double)stats->samples / 1000);
+	strbuf_add_char(&text, '.');
+	result_account(result, true);
+	result_say(result, 2, &text);
+	result_account(result, false);
 }
 
 static void say_notes(struct result *result, const struct report_view *view)
@@ -254,7 +280,9 @@ static int make(struct result *result, const struct report_input *input)
 	samples = add_timeline(result, &timeline);
 	result_close(result);
 	say_losses(result, model, &completeness);
+	say_cost(result, model);
 	say_notes(result, view);
+	result_account(result, true);
 	if (model_has_time(model) && view->selected->count >= FEW_SAMPLES)
 		result_draw(result, samples,
 			&(struct result_bars){.title = "CPU use over time",

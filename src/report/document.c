@@ -287,6 +287,24 @@ static int make_all(const struct report_document *document, struct parts *parts)
 
 /* ---- its forms ---- */
 
+/* The answer comes first, then how it was recorded. */
+static int print_account(
+	const struct parts *parts, const struct terminal *terminal, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < parts->items.count; i++)
+		r = report_render_blocks(&parts->items.items[i].result, true, terminal, &text);
+	if (r < 0 || !text.length)
+		return r < 0 ? r : strbuf_status(out);
+	strbuf_addf(
+		out, "\n%sThe recording%s\n", terminal_bold(terminal), terminal_plain(terminal));
+	strbuf_add(out, strbuf_cstr(&text));
+	strbuf_inherit_status(out, &text);
+	return strbuf_status(out);
+}
+
 static int document_print(
 	const struct report_document *document, const struct terminal *terminal, struct strbuf *out)
 {
@@ -294,8 +312,8 @@ static int document_print(
 	int r = make_all(document, &parts);
 
 	for (size_t i = 0; r == 0 && i < parts.items.count; i++)
-		r = report_render_terminal(&parts.items.items[i].result, terminal, out);
-	return r < 0 ? r : strbuf_status(out);
+		r = report_render_blocks(&parts.items.items[i].result, false, terminal, out);
+	return r < 0 ? r : print_account(&parts, terminal, out);
 }
 
 static void write_head(struct json_writer *json, const char *format)

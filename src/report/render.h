@@ -8,9 +8,12 @@
 
 /* All return 0 or -ENOMEM. */
 
-/* The section's blocks, in their order. */
+/* The section's blocks, in their order, those of result_account() last. */
 int report_render_terminal(
 	const struct result *result, const struct terminal *terminal, struct strbuf *out);
+/* Only those of result_account(), or only the others. */
+int report_render_blocks(const struct result *result, bool is_account,
+	const struct terminal *terminal, struct strbuf *out);
 
 enum report_form {
 	REPORT_FORM_TERMINAL,

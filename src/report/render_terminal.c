@@ -225,7 +225,10 @@ static void add_title(struct strbuf *out, const char *text, const struct termina
 
 	escape_plain(&plain, text);
 	strbuf_add(out, terminal_bold(terminal));
-	shorten_text(out, strbuf_cstr(&plain), terminal->width);
+	if (terminal->is_whole)
+		strbuf_add(out, strbuf_cstr(&plain));
+	else
+		shorten_text(out, strbuf_cstr(&plain), terminal->width);
 	strbuf_addf(out, "%s\n", terminal_plain(terminal));
 	strbuf_inherit_status(out, &plain);
 }
@@ -263,12 +266,22 @@ static int add_block(const struct result *result, const struct result_block *blo
 	return 0;
 }
 
-int report_render_terminal(
-	const struct result *result, const struct terminal *terminal, struct strbuf *out)
+int report_render_blocks(const struct result *result, bool is_account,
+	const struct terminal *terminal, struct strbuf *out)
 {
 	int r = result_status(result);
 
-	for (size_t i = 0; r == 0 && i < result->blocks.count; i++)
-		r = add_block(result, &result->blocks.items[i], terminal, out);
+	for (size_t i = 0; r == 0 && i < result->blocks.count; i++) {
+		if (result->blocks.items[i].is_account == is_account)
+			r = add_block(result, &result->blocks.items[i], terminal, out);
+	}
 	return r < 0 ? r : strbuf_status(out);
+}
+
+int report_render_terminal(
+	const struct result *result, const struct terminal *terminal, struct strbuf *out)
+{
+	int r = report_render_blocks(result, false, terminal, out);
+
+	return r < 0 ? r : report_render_blocks(result, true, terminal, out);
 }

@@ -222,6 +222,13 @@ static void add_block(struct result *result, const struct result_block *block)
 {
 	if (array_append(&result->blocks, *block) < 0)
 		result->status = -ENOMEM;
+	else
+		result->blocks.items[result->blocks.count - 1].is_account = result->is_account;
+}
+
+void result_account(struct result *result, bool is_account)
+{
+	result->is_account = is_account;
 }
 
 void result_title(struct result *result, const char *text)

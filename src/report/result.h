@@ -81,6 +81,7 @@ struct result_bars {
 struct result_block {
 	enum report_block_kind kind;
 	size_t text, indent;
+	bool is_account; /* of how it was recorded: a report has it at its end */
 	uint32_t table;
 	struct result_show show;
 	struct result_bars bars;
@@ -111,6 +112,7 @@ struct result {
 	ARRAY_OF(struct result_block) blocks;
 	ARRAY_OF(struct result_advice) advice;
 	struct strbuf texts;
+	bool is_account; /* of the blocks that come; see result_account() */
 	int status;
 };
 
@@ -145,6 +147,9 @@ void result_leave_out(struct result *result, size_t rows);
 size_t result_count(const struct result *result, uint32_t table);
 
 /* ---- what a terminal shows ---- */
+
+/* What comes is about the recording, and in order: a report has it at its end. Or no longer. */
+void result_account(struct result *result, bool is_account);
 
 /* Of the report: a line, shortened to the terminal's width. */
 void result_title(struct result *result, const char *text);

@@ -17,8 +17,10 @@
 #define COLUMN_GAP    2
 #define MAX_COLUMNS   16
 #define NAME_COLUMNS  28 /* that a name should have */
+#define WHOLE_COLUMNS                                                                              \
+	60 /* of a column that may be longer in some rows, where nothing is shortened */
 
-static size_t width_of(FILE *file)
+static size_t width_of(FILE *file, bool *ret_is_known)
 {
 	const char *columns = getenv("COLUMNS");
 	struct winsize size;
@@ -28,6 +30,7 @@ static size_t width_of(FILE *file)
 		wanted = size.ws_col;
 	if (wanted <= 0 && columns)
 		wanted = strtol(columns, NULL, 10);
+	*ret_is_known = wanted > 0;
 	if (wanted <= 0)
 		wanted = DEFAULT_WIDTH;
 	return (size_t)MIN(MAX(wanted, (long)MIN_WIDTH), (long)MAX_WIDTH);
@@ -37,10 +40,14 @@ struct terminal terminal_of(FILE *file)
 {
 	const char *no_colour = getenv("NO_COLOR"), *name = getenv("TERM");
 
+	bool is_terminal = isatty(fileno(file)), is_known;
+	size_t width = width_of(file, &is_known);
+
 	return (struct terminal){
-		.width = width_of(file),
-		.colour = isatty(fileno(file)) && !(no_colour && *no_colour) &&
+		.width = width,
+		.colour = is_terminal && !(no_colour && *no_colour) &&
 			  !(name && strcmp(name, "dumb") == 0),
+		.is_whole = !is_terminal && !is_known,
 	};
 }
 
@@ -151,6 +158,17 @@ static void fit_widths(const struct table *table, size_t *widths, size_t width)
 	}
 }
 
+/* Where nothing is shortened: one long name does not push all other rows apart. */
+static void bound_widths(const struct table *table, size_t *widths)
+{
+	for (size_t i = 0; i < table->column_count; i++) {
+		size_t title = shorten_columns(table->columns[i].title);
+
+		if (table->columns[i].shrinks_to)
+			widths[i] = MIN(widths[i], MAX((size_t)WHOLE_COLUMNS, title));
+	}
+}
+
 static void pad(struct strbuf *out, size_t count)
 {
 	strbuf_addf(out, "%*s", (int)count, "");
@@ -170,14 +188,17 @@ static void shorten_cell(
 
 /* The last column is not padded: no line ends in spaces. */
 static void add_cell(struct strbuf *out, const struct table *table, size_t column, const char *text,
-	size_t width)
+	size_t width, bool is_whole)
 {
 	_cleanup_strbuf_ struct strbuf shortened = {0};
 	size_t columns;
 
 	if (!width)
 		return;
-	shorten_cell(&shortened, &table->columns[column], text, width);
+	if (is_whole)
+		strbuf_add(&shortened, text);
+	else
+		shorten_cell(&shortened, &table->columns[column], text, width);
 	columns = MIN(shorten_columns(strbuf_cstr(&shortened)), width);
 	if (table->columns[column].right)
 		pad(out, width - columns);
@@ -192,7 +213,7 @@ static void add_header(struct strbuf *out, const struct table *table,
 	strbuf_add(out, terminal_bold(terminal));
 	pad(out, table->indent);
 	for (size_t i = 0; i < table->column_count; i++)
-		add_cell(out, table, i, table->columns[i].title, widths[i]);
+		add_cell(out, table, i, table->columns[i].title, widths[i], terminal->is_whole);
 	strbuf_addf(out, "%s\n", terminal_plain(terminal));
 }
 
@@ -203,7 +224,7 @@ static void add_row(struct strbuf *out, const struct table *table, const struct 
 	for (size_t i = 0; i < table->column_count; i++) {
 		if (table->columns[i].dim)
 			strbuf_add(out, terminal_dim(terminal));
-		add_cell(out, table, i, cell_at(table, first + i), widths[i]);
+		add_cell(out, table, i, cell_at(table, first + i), widths[i], terminal->is_whole);
 		if (table->columns[i].dim)
 			strbuf_add(out, terminal_plain(terminal));
 	}
@@ -265,8 +286,11 @@ int table_print(struct table *table, const struct terminal *terminal, struct str
 		return 0;
 	assert(table->cells.count % table->column_count == 0);
 	natural_widths(table, widths);
-	fit_widths(table, widths, terminal->width);
-	r = shorten_columns_of(table, widths);
+	if (terminal->is_whole)
+		bound_widths(table, widths);
+	else
+		fit_widths(table, widths, terminal->width);
+	r = terminal->is_whole ? 0 : shorten_columns_of(table, widths);
 	if (r < 0)
 		return r;
 	add_header(out, table, terminal, widths);

@@ -15,10 +15,11 @@
 struct terminal {
 	size_t width; /* columns */
 	bool colour;
+	bool is_whole; /* no terminal, of no width: tables and titles are not shortened */
 };
 
-/* Width: the terminal's, else $COLUMNS, else 100. Colour: a terminal, and neither $NO_COLOR nor
- * TERM=dumb. */
+/* Width: the terminal's, else $COLUMNS, else 100 for text, and tables are whole. Colour: a
+ * terminal, and neither $NO_COLOR nor TERM=dumb. */
 struct terminal terminal_of(FILE *file);
 
 /* Escape sequences, "" without colour. */

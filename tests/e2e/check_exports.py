@@ -60,7 +60,7 @@ def check_report(exports, document):
     assert printed == document, "report --json and export -f json differ"
     for by in [None, *document["tables"]]:
         arguments = ["--by", by] if by else []
-        text = run(exports.sonde, "report", *arguments, exports.capture).decode("utf-8")
+        text = run("env", "COLUMNS=100", exports.sonde, "report", *arguments, exports.capture).decode("utf-8")
         no_controls(text)
         assert len(text.splitlines()) > 5
         too_wide = [line for line in text.splitlines() if len(line) > 100]

@@ -120,7 +120,7 @@ static int dump(uint32_t pid, struct session_result *result, struct errmsg *err)
 
 static int run_dump(int count, char **words)
 {
-	uint32_t pids[TARGET_MAXIMUM_PIDS];
+	uint32_t pids[TARGET_MAXIMUM_PIDS] = {0};
 	struct session_result *result = calloc(1, sizeof(*result));
 	struct session_options options = {0};
 	struct errmsg err = {{0}};
