@@ -618,6 +618,41 @@ static void another_tool_takes_over(void **state)
 	assert_int_equal(seen.counts.foreign_buffers, 1);
 }
 
+/* One kernel that runs long is no other tool, and its record comes. */
+static void long_kernel_is_no_other_tool(void **state)
+{
+	play_with("long-kernel", WIRE_GATE_OPEN, DOUBLE_12, NULL);
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 2);
+	assert_string_equal(note_of(WIRE_NOTE_TAKEN_OVER), "");
+}
+
+/* Many more launches than a buffer holds, and no buffer is asked for. */
+static void another_tool_without_waits(void **state)
+{
+	play_with("taken-unnoticed", WIRE_GATE_OPEN, DOUBLE_12, NULL);
+	assert_int_equal(seen.status, 0);
+	assert_non_null(strstr(note_of(WIRE_NOTE_TAKEN_OVER), "took over"));
+}
+
+static void work_in_flight_at_the_end(void **state)
+{
+	play("in-flight");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 2);
+	assert_all_joined();
+}
+
+static void names_at_one_place(void **state)
+{
+	play("name-replaced");
+	assert_int_equal(seen.activity_count, 2);
+	assert_string_equal(
+		name_of(WIRE_RECORD_DEVICE_NAME, seen.activities[0].activity.name), "before");
+	assert_string_equal(
+		name_of(WIRE_RECORD_DEVICE_NAME, seen.activities[1].activity.name), "after");
+}
+
 static void held_by_a_named_tool(void **state)
 {
 	const char *settings[] = {
@@ -983,6 +1018,10 @@ int main(void)
 		cmocka_unit_test(forked_child_leaves_cupti_alone),
 		cmocka_unit_test(end_without_handlers_keeps_what_was_flushed),
 		cmocka_unit_test(another_tool_takes_over),
+		cmocka_unit_test(long_kernel_is_no_other_tool),
+		cmocka_unit_test(another_tool_without_waits),
+		cmocka_unit_test(work_in_flight_at_the_end),
+		cmocka_unit_test(names_at_one_place),
 		cmocka_unit_test(held_by_a_named_tool),
 		cmocka_unit_test(held_by_somebody),
 		cmocka_unit_test(no_driver),

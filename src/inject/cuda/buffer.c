@@ -79,6 +79,7 @@ static void on_request(uint8_t **buffer, size_t *bytes, size_t *max_records)
 	*max_records = 0;
 	*bytes = SLOT_BYTES;
 	*buffer = take_slot();
+	atomic_fetch_add_explicit(&cuda.buffer_requests, 1, memory_order_relaxed);
 	if (*buffer)
 		return;
 	*bytes = 0;

@@ -49,6 +49,18 @@ static unsigned role_of(int domain, uint32_t id)
 	return id < sizeof(runtime_roles) ? runtime_roles[id] : CUDA_ROLE_NONE;
 }
 
+static bool waits_for_all(int domain, uint32_t id)
+{
+	static const uint16_t driver[] = {CUPTI_DRIVER_WAITS}, runtime[] = {CUPTI_RUNTIME_WAITS};
+	const uint16_t *ids = domain == CUPTI_DOMAIN_DRIVER ? driver : runtime;
+	size_t count = domain == CUPTI_DOMAIN_DRIVER ? sizeof(driver) : sizeof(runtime);
+
+	for (size_t i = 0; i < count / sizeof(*ids); i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
 static bool is_wait(unsigned role)
 {
 	return role == CUDA_ROLE_FINISH || role == CUDA_ROLE_WAIT;
@@ -59,6 +71,8 @@ static bool is_wait(unsigned role)
 static void count_launch(const struct cuda_call *call, uint64_t exit_ns, bool failed)
 {
 	if (is_wait(call->role)) {
+		if (failed || !call->waits_for_all)
+			return;
 		atomic_store_explicit(&cuda.last_wait_launches,
 			atomic_load_explicit(&cuda.launches, memory_order_relaxed),
 			memory_order_relaxed);
@@ -125,10 +139,14 @@ static void write_graph(const struct cuda_call *call, uint64_t exit_ns, bool fai
 
 /* ---- the callbacks ---- */
 
-static void enter(struct cuda_call *call, unsigned role, const struct cupti_call_data *data)
+static void enter(
+	struct cuda_call *call, int domain, uint32_t id, const struct cupti_call_data *data)
 {
+	unsigned role = role_of(domain, id);
+
 	*call = (struct cuda_call){
 		.active = true,
+		.waits_for_all = is_wait(role) && waits_for_all(domain, id),
 		.role = (uint8_t)role,
 		.id = data->correlation,
 		.generation = atomic_load_explicit(&generation, memory_order_relaxed),
@@ -177,7 +195,7 @@ void cuda_on_call(int domain, uint32_t id, const struct cupti_call_data *data)
 	if (role == CUDA_ROLE_NONE || (domain == CUPTI_DOMAIN_DRIVER && thread->runtime.active &&
 					      thread->runtime.id == data->correlation))
 		return;
-	enter(call, role, data);
+	enter(call, domain, id, data);
 }
 
 struct cuda_call *cuda_current_call(void)

@@ -53,7 +53,8 @@ struct cuda {
 	sem_t wake;        /* of the writer */
 	/* Counted on all threads; the rest of wire_device_counts is the writer's. */
 	_Atomic uint64_t launches, captured, lost_graph_events, refused_buffers, foreign_buffers;
-	/* When a wait for the device last returned, and the launches until then. */
+	_Atomic uint64_t buffer_requests;
+	/* When a wait for all work of the device last returned, and the launches until then. */
 	_Atomic uint64_t last_wait_ns, last_wait_launches;
 };
 
@@ -70,8 +71,9 @@ void cuda_enable_calls(bool on);
 /* What a graph event belongs to: the call that the thread is in. */
 struct cuda_call {
 	bool active;
-	uint8_t role; /* enum cuda_role */
-	uint32_t id;  /* CUPTI's correlation id */
+	bool waits_for_all; /* work of the device */
+	uint8_t role;       /* enum cuda_role */
+	uint32_t id;        /* CUPTI's correlation id */
 	uint32_t generation;
 	uint64_t correlation, enter_ns;
 	const char *symbol;     /* the kernel's, during the call; NULL: none */
@@ -119,6 +121,8 @@ bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
 void cuda_send_gpus(void);
 void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context, uint32_t stream);
 uint64_t cuda_activities(void);
+/* How many launches they are of; the nodes of a replay count once. */
+uint64_t cuda_served_launches(void);
 uint64_t cuda_dropped(void);
 void cuda_send_counts(void);
 

@@ -7,6 +7,11 @@
  */
 #pragma once
 
+/* Those that wait for all work of a device: cuCtxSynchronize(), cudaDeviceSynchronize() and so on.
+ */
+#define CUPTI_DRIVER_WAITS  17, 800
+#define CUPTI_RUNTIME_WAITS 126, 165
+
 /* CALL(name, number, role) */
 #define CUPTI_DRIVER_CALLS(CALL)                                                                   \
 	CALL(cuCtxSynchronize, 17, FINISH)                                                         \

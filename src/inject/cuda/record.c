@@ -9,14 +9,22 @@
 #define PAUSE_NS   1000000
 #define MAX_PAUSES 200 /* for one record */
 #define MAX_GPUS   64  /* of one process */
+/* Names that are known by their place, and how many places each may have. */
+#define KNOWN_NAMES  4096
+#define KNOWN_PLACES 8
 /* The number of what CUPTI says to be on the host. */
 #define HOST_ORDINAL 0xffff
 
-static uint64_t activities, untimed, dropped, unknown_nodes, repeated, waited_out;
+static uint64_t activities, served_launches, untimed, dropped, unknown_nodes, repeated, waited_out;
 
 uint64_t cuda_activities(void)
 {
 	return activities;
+}
+
+uint64_t cuda_served_launches(void)
+{
+	return served_launches;
 }
 
 uint64_t cuda_dropped(void)
@@ -150,13 +158,10 @@ static struct interned *intern(struct interner *interner, uint64_t hash, const c
 }
 
 /* Long names go in parts; an id is given when all of it found room. */
-static uint32_t name_id(const char *name)
+static uint32_t define_name(const char *name, struct interned *place)
 {
-	struct interned *place = name ? intern(&names, hash_text(name), name) : NULL;
 	uint32_t id;
 
-	if (!place || place->id)
-		return place ? place->id : 0;
 	id = CUDA_ID_BASE | ++names.last_id;
 	if (!cuda_define(WIRE_RECORD_DEVICE_NAME, id, 0, name))
 		return 0;
@@ -167,6 +172,46 @@ static uint32_t name_id(const char *name)
 			return 0;
 	place->id = id;
 	return id;
+}
+
+/*
+ * Names by CUPTI's pointers: hashing three hundred characters for each record takes longer than all
+ * else. The text is compared, as a module that is loaded again may have another name at its place.
+ */
+static struct known_name {
+	const char *name; /* CUPTI's */
+	const char *text; /* of the interner */
+	uint32_t id;
+} known_names[KNOWN_NAMES];
+
+/* Where the name is, or goes: the first of some places that is free or its own. */
+static struct known_name *known_place(const char *name)
+{
+	size_t first = ((uintptr_t)name * 0x9e3779b97f4a7c15ULL) >> 32;
+
+	for (size_t i = 0; i < KNOWN_PLACES; i++) {
+		struct known_name *known = &known_names[(first + i) % KNOWN_NAMES];
+
+		if (!known->name || known->name == name)
+			return known;
+	}
+	return &known_names[first % KNOWN_NAMES];
+}
+
+static uint32_t name_id(const char *name)
+{
+	struct known_name *known = known_place(name);
+	struct interned *place;
+
+	if (!name)
+		return 0;
+	if (known->name == name && !strcmp(known->text, name))
+		return known->id;
+	place = intern(&names, hash_text(name), name);
+	if (!place || (!place->id && !define_name(name, place)))
+		return 0;
+	*known = (struct known_name){.name = name, .text = place->text, .id = place->id};
+	return known->id;
 }
 
 /*
@@ -276,6 +321,7 @@ static uint64_t capture_of(const struct common *common)
 
 static struct wire_device_gpu_activity start_activity(const struct common *common)
 {
+	static uint32_t replay; /* the last one of which a node came */
 	struct wire_device_gpu_activity out = {
 		.activity =
 			{
@@ -297,6 +343,10 @@ static struct wire_device_gpu_activity start_activity(const struct common *commo
 	};
 
 	activities++;
+	if (!common->node || common->correlation != replay) {
+		replay = common->node ? common->correlation : replay;
+		served_launches++;
+	}
 	if (!common->start || !common->end) {
 		untimed++;
 		out.untimed = WIRE_DEVICE_NO_TIMES;

@@ -19,11 +19,15 @@
 #define CLOCK_STEP_NS   50000
 #define CLOCK_DRIFT_PPM 500 /* as fast as the kernel adjusts CLOCK_REALTIME */
 #define STOP_S          5   /* the program's end waits no longer */
-/* No activity for so long after the host waited for the device, or at all: it goes elsewhere. */
+/*
+ * No activity, and no buffer asked for, for so long after the host waited for all work of the
+ * device, or for so many launches, which fill a buffer many times over: it goes elsewhere.
+ */
 #define SILENT_AFTER_WAIT_NS (2 * SECOND)
-#define SILENT_NS            (10 * SECOND)
+#define SILENT_LAUNCHES      65536
 #define STACK_BYTES          (256 * 1024)
-/* When the gate drains: work that runs is waited for so long, and looked for so often. */
+/* When the gate drains or the process ends: work that runs is waited for so long, and looked for so
+ * often. */
 #define DRAIN_NS      (300 * MS)
 #define DRAIN_LOOK_NS (5 * MS)
 
@@ -120,7 +124,8 @@ static void enable_kinds(bool on)
 /* ---- another tool ---- */
 
 static struct {
-	uint64_t activities; /* when last looked at */
+	uint64_t activities; /* when last looked at, as the next */
+	uint64_t requests;   /* of buffers */
 	uint64_t launches;   /* when the last activity came */
 	uint64_t since_ns;   /* the first launch that nothing followed; 0: none */
 	uint64_t taken_ns;   /* a note said that another tool has the activity; 0: not so */
@@ -141,25 +146,30 @@ static void take_back(uint64_t now_ns, uint64_t launches)
 	watch.taken_ns = 0;
 }
 
-/* Long enough without activity, and longest where nothing shows that the work has ended. */
-static bool is_silent(uint64_t now_ns)
+/*
+ * Work has ended of which no record came to us. Silence alone shows nothing: one kernel may run for
+ * minutes, and a wait for one stream says nothing of others.
+ */
+static bool is_elsewhere(uint64_t now_ns, uint64_t launches)
 {
 	uint64_t waited_ns = atomic_load_explicit(&cuda.last_wait_ns, memory_order_relaxed);
 	uint64_t waited_for = atomic_load_explicit(&cuda.last_wait_launches, memory_order_relaxed);
 
-	if (waited_for > watch.launches &&
-		now_ns - waited_ns >= SILENT_AFTER_WAIT_NS + 2 * flush_ns)
-		return true;
-	return now_ns - watch.since_ns >= SILENT_NS + 2 * flush_ns;
+	return launches - watch.launches > SILENT_LAUNCHES ||
+	       (waited_for > watch.launches &&
+		       now_ns - waited_ns >= SILENT_AFTER_WAIT_NS + 2 * flush_ns);
 }
 
-/* Launches are called back, but no activity of them comes: it goes to callbacks of another tool. */
+/* Launches are called back, but CUPTI asks us for no buffer: another tool's callbacks are used. */
 static void watch_activity(uint64_t now_ns)
 {
 	uint64_t launches = atomic_load_explicit(&cuda.launches, memory_order_relaxed);
 
-	if (cuda_activities() != watch.activities) {
+	uint64_t requests = atomic_load_explicit(&cuda.buffer_requests, memory_order_relaxed);
+
+	if (cuda_activities() != watch.activities || requests != watch.requests) {
 		watch.activities = cuda_activities();
+		watch.requests = requests;
 		watch.launches = launches;
 		watch.since_ns = 0;
 		watch.taken_ns = 0;
@@ -171,7 +181,7 @@ static void watch_activity(uint64_t now_ns)
 	if (watch.taken_ns) {
 		if (reclaim_ns && now_ns - watch.taken_ns >= reclaim_ns)
 			take_back(now_ns, launches);
-	} else if (is_silent(now_ns)) {
+	} else if (is_elsewhere(now_ns, launches)) {
 		watch.taken_ns = now_ns;
 		cuda_note(WIRE_NOTE_TAKEN_OVER,
 			"Another tool in the program (torch.profiler?) took over the device "
@@ -210,11 +220,14 @@ static bool is_stopping(void)
 	return atomic_load_explicit(&stopping, memory_order_acquire);
 }
 
-/*
- * The window has ended: what was launched in it is sent, as far as it ends soon. Work that begins
- * meanwhile is recorded, too, which the collector leaves out.
- */
-static void hand_over(void)
+static bool is_all_served(void)
+{
+	return cuda_served_launches() + cuda_dropped() >=
+	       atomic_load_explicit(&cuda.launches, memory_order_relaxed);
+}
+
+/* What was launched is sent, as far as it ends soon, and while `goes_on`. */
+static void await_work(bool (*goes_on)(void))
 {
 	const struct timespec pause = {.tv_nsec = DRAIN_LOOK_NS};
 	uint64_t until_ns = inject_now_ns() + DRAIN_NS, before;
@@ -222,12 +235,24 @@ static void hand_over(void)
 	do {
 		before = cuda_activities();
 		flush(0);
-		if (cuda_activities() == before &&
-			before + cuda_dropped() >=
-				atomic_load_explicit(&cuda.launches, memory_order_relaxed))
+		if (cuda_activities() == before && is_all_served())
 			break;
 		nanosleep(&pause, NULL);
-	} while (inject_is_draining() && !is_stopping() && inject_now_ns() < until_ns);
+	} while (goes_on() && inject_now_ns() < until_ns);
+}
+
+static bool drains(void)
+{
+	return inject_is_draining() && !is_stopping();
+}
+
+/*
+ * The window has ended. Work that begins meanwhile is recorded, too, which the collector leaves
+ * out.
+ */
+static void hand_over(void)
+{
+	await_work(drains);
 	cuda_send_notes();
 	inject_set_held(WIRE_HELD_SENT);
 }
@@ -283,6 +308,8 @@ static void *run(void *context)
 		}
 		wait_until(now_ns + LOOK_NS < next_ns ? now_ns + LOOK_NS : next_ns);
 	}
+	if (cuda.subscribed && tracing && !watch.taken_ns)
+		await_work(inject_is_writable);
 	flush(CUPTI_FLUSH_FORCED);
 	cuda_send_notes();
 	inject_set_held(WIRE_HELD_SENT);

@@ -31,6 +31,7 @@
 #define DRIVER_MEMCPY       277 /* cuMemcpyHtoDAsync_v2 */
 #define DRIVER_MEMSET       218 /* cuMemsetD16Async */
 #define RUNTIME_SYNC        165 /* cudaDeviceSynchronize */
+#define RUNTIME_STREAM_SYNC 131 /* cudaStreamSynchronize */
 #define RUNTIME_BEGIN       315
 #define RUNTIME_END         319
 #define RUNTIME_INSTANCE    443
@@ -831,6 +832,139 @@ static int play_long_name(void)
 	return 0;
 }
 
+/* What the thread that reads the records has run on a CPU. */
+static uint64_t writer_ns(void)
+{
+	char path[512], comm[32];
+	uint64_t ran_ns = 0;
+	glob_t found;
+	FILE *file;
+
+	if (glob("/proc/self/task/*/comm", 0, NULL, &found) != 0)
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		file = fopen(found.gl_pathv[i], "re");
+		if (!file || !fgets(comm, sizeof(comm), file))
+			comm[0] = '\0';
+		if (file)
+			fclose(file);
+		if (strcmp(comm, "sonde-cuda\n") != 0)
+			continue;
+		snprintf(path, sizeof(path), "%.*sschedstat",
+			(int)(strlen(found.gl_pathv[i]) - strlen("comm")), found.gl_pathv[i]);
+		file = fopen(path, "re");
+		if (file && fgets(path, sizeof(path), file))
+			ran_ns = strtoull(path, NULL, 10);
+		if (file)
+			fclose(file);
+	}
+	globfree(&found);
+	return ran_ns;
+}
+
+/*
+ * 1,024 kernels with names of 330 characters, as libtorch's are, each a hundred times; prints what
+ * a record costs the thread that reads them.
+ */
+static int play_names(void)
+{
+	static char names[1024][331];
+	struct cupti_kernel record;
+	uint64_t begin_ns = writer_ns();
+	uint32_t id = 0;
+
+	for (size_t i = 0; i < 1024; i++) {
+		memset(names[i], 'n', 330);
+		names[i][329 - i % 10] = (char)('a' + i / 10 % 26);
+		names[i][300 - i / 260] = 'z';
+	}
+	for (unsigned round = 0; round < 100; round++) {
+		for (size_t i = 0; i < 1024; i++) {
+			record = kernel(++id);
+			record.name = names[i];
+			cupti->emit(&record, sizeof(record));
+		}
+	}
+	if (!wait_for_records())
+		return 9;
+	printf("a record takes %llu ns of the writer\n",
+		(unsigned long long)((writer_ns() - begin_ns) / id));
+	return 0;
+}
+
+/* The module is loaded again: another kernel's name is at the place of the first. */
+static int play_name_replaced(void)
+{
+	static char name[32] = "before";
+	struct cupti_kernel record;
+
+	for (uint32_t i = 1; i <= 2; i++) {
+		launch(i);
+		record = kernel(i);
+		record.name = name;
+		cupti->emit(&record, sizeof(record));
+		if (!wait_for_records())
+			return 9;
+		memcpy(name, "after", sizeof("after"));
+	}
+	return 0;
+}
+
+static void *emit_when_flushed(void *context)
+{
+	(void)context;
+	wait_for_records();
+	emit_kernel(2);
+	return NULL;
+}
+
+static void begin_to_end(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, emit_when_flushed, NULL) != 0)
+		_exit(9);
+	pthread_detach(thread);
+}
+
+/* A kernel that ends only after the program has begun to end. */
+static int play_in_flight(void)
+{
+	launch(1);
+	emit_kernel(1);
+	launch(2);
+	atexit(begin_to_end);
+	return 0;
+}
+
+/* A kernel runs long, while another stream is waited for. */
+static int play_long_kernel(void)
+{
+	launch(1);
+	emit_kernel(1);
+	if (!wait_for_records())
+		return 9;
+	launch(2);
+	calls++;
+	runtime_call(RUNTIME_STREAM_SYNC, 3, within_nothing);
+	pause_ms(2500);
+	emit_kernel(2);
+	return 0;
+}
+
+/* Taken over in a program that never waits. */
+static int play_taken_unnoticed(void)
+{
+	launch(1);
+	emit_kernel(1);
+	if (!wait_for_records())
+		return 9;
+	cupti->take_over();
+	for (uint32_t i = 2; i < 70000; i++)
+		launch(i);
+	return wait_for(is_taken_back) ? 0 : 9;
+}
+
 static const struct {
 	const char *name;
 	int (*play)(void);
@@ -864,6 +998,11 @@ static const struct {
 	{"many", play_many},
 	{"full", play_full},
 	{"cost", play_cost},
+	{"names", play_names},
+	{"name-replaced", play_name_replaced},
+	{"in-flight", play_in_flight},
+	{"long-kernel", play_long_kernel},
+	{"taken-unnoticed", play_taken_unnoticed},
 };
 
 static void load_others(void)
