@@ -8,6 +8,8 @@
 
 #include "base/warn.h"
 #include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/record/account_json.h"
 #include "cli/record/continuous.h"
 #include "cli/record/live_server.h"
 #include "cli/record/output_name.h"
@@ -24,7 +26,7 @@
 /* Of windows by steps, which are short; between them no sample is taken. */
 #define STEPS_HZ 999
 
-static const char *record_output, *record_group;
+static const char *record_output, *record_group, *record_json;
 static uint64_t record_frequency_hz; /* 0: not given */
 static double record_duration_s;
 static struct target_options record_target;
@@ -203,6 +205,28 @@ static int record(struct session_options *options, struct session_result *result
 	return continuous_finish(*ret_continuous, r, err);
 }
 
+/* What --json asks for. Returns `error`, or that of writing it, with a sentence. */
+static int write_account(const struct session_result *result, const struct session_options *options,
+	int error, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	int r;
+
+	if (!record_json)
+		return error;
+	r = record_account_json(result, options, error < 0 ? err->text : NULL, &out);
+	if (r < 0)
+		return error < 0 ? error
+				 : errmsg_set(err, r, "memory ran out while writing --json");
+	if (error < 0) {
+		struct errmsg ignored;
+
+		output_write(record_json, strbuf_cstr(&out), out.length, &ignored);
+		return error;
+	}
+	return output_write(record_json, strbuf_cstr(&out), out.length, err);
+}
+
 /* The recording in the browser, until its page is closed. Its end is not the command's. */
 static void view_recording(const char *path)
 {
@@ -313,6 +337,7 @@ static int run_record(int count, char **arguments)
 		error = record(&options, result, &continuous, &err);
 	if (error < 0 && !err.text[0])
 		errmsg_set(&err, error, "recording failed: %s", strerror(-error));
+	error = write_account(result, &options, error, &err);
 	if (error < 0)
 		fail(&err);
 	else if (!record_quiet)
@@ -506,6 +531,12 @@ static const struct option record_options[] = {
 		.help = "Afterwards open the recording in the browser, as sonde view does.",
 		.value = &record_view},
 	LIVE_SERVER_OPTIONS(record_serve),
+	{.long_name = "json",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write the account at the end as one JSON object, too. - is standard "
+			"output, which is the command's as well.",
+		.value = &record_json},
 	{.short_name = 'q',
 		.long_name = "quiet",
 		.type = OPTION_FLAG,

@@ -29,7 +29,7 @@ static struct {
 	double duration_s, interval_s;
 	const char *by, *sort, *output, *wait, *energy;
 	struct shown_options shown;
-	bool batch;
+	bool batch, json;
 } arguments = {
 	.frequency_hz = 99,
 	.interval_s = 1,
@@ -65,6 +65,8 @@ static int make_lines(struct top *top, struct top_lines *ret_marks)
 		return r;
 	top->view.seen_ns = MIN(window_ns, top->picture_ns - top->begin_ns);
 	strbuf_clear(&top->lines);
+	if (arguments.json)
+		return top_view_json(&top->view, model, &top->lines);
 	return top_view_print(&top->view, model, &top->lines, ret_marks);
 }
 
@@ -77,7 +79,8 @@ static int print_lines(struct top *top)
 	top->view.width = terminal_of(stdout).width;
 	top->view.height = 0;
 	r = make_lines(top, &marks);
-	if (r == 0 && (printf("%s%s", top->printed++ ? "\n" : "", strbuf_cstr(&top->lines)) < 0 ||
+	if (r == 0 && (printf("%s%s", top->printed++ && !arguments.json ? "\n" : "",
+			       strbuf_cstr(&top->lines)) < 0 ||
 			      fflush(stdout) != 0))
 		r = -errno;
 	return r;
@@ -218,6 +221,7 @@ static int run_top(int count, char **words)
 		return fail_usage(&err);
 	}
 	view_init(&top.view);
+	arguments.batch |= arguments.json;
 	r = watch(&top, &options, result, &err);
 	if (r < 0 && !err.text[0])
 		errmsg_set(&err, r, "top failed: %s", strerror(-r));
@@ -263,6 +267,11 @@ static const struct option top_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print tables one after another, for a file or a pipe.",
 		.value = &arguments.batch},
+	{.long_name = "json",
+		.type = OPTION_FLAG,
+		.help = "Print an object of JSON a line for each interval, with every row, as with "
+			"--batch.",
+		.value = &arguments.json},
 	{.short_name = 'n',
 		.long_name = "count",
 		.type = OPTION_U64,

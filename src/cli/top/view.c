@@ -298,11 +298,10 @@ static void add_plural(struct strbuf *out, uint64_t count, const char *noun, con
 	strbuf_addf(out, " %s%s", noun, count == 1 ? "" : ending);
 }
 
-/* How much ran or waited in each second of the time shown. */
-static void add_load(struct strbuf *out, const struct top_view *view, const struct model *model)
+struct top_load top_view_load(const struct top_view *view, const struct model *model)
 {
-	uint64_t running_ns = 0, waiting_ns = 0;
 	double seen_ns = (double)MAX(view->seen_ns, UINT64_C(1));
+	uint64_t running_ns = 0, waiting_ns = 0;
 
 	array_foreach (&model->samples, sample) {
 		if (sample->wait == WIRE_WAIT_NONE)
@@ -310,10 +309,16 @@ static void add_load(struct strbuf *out, const struct top_view *view, const stru
 		else
 			waiting_ns += sample->duration_ns;
 	}
-	strbuf_addf(out, "%.2f of %u CPUs busy", (double)running_ns / seen_ns,
-		model->session.cpu_count);
-	if (waiting_ns)
-		strbuf_addf(out, SEPARATOR "%.1f threads waiting", (double)waiting_ns / seen_ns);
+	return (struct top_load){(double)running_ns / seen_ns, (double)waiting_ns / seen_ns};
+}
+
+static void add_load(struct strbuf *out, const struct top_view *view, const struct model *model)
+{
+	const struct top_load load = top_view_load(view, model);
+
+	strbuf_addf(out, "%.2f of %u CPUs busy", load.busy_cpus, model->session.cpu_count);
+	if (load.waiting_threads > 0)
+		strbuf_addf(out, SEPARATOR "%.1f threads waiting", load.waiting_threads);
 }
 
 static void add_state(struct strbuf *out, const struct top_view *view, const struct model *model)
@@ -544,16 +549,10 @@ static int weigh(struct model *model, enum model_weight weight)
 	return r ?: model_weigh_energy(model, energy.rests.items, energy.rests.count);
 }
 
-int top_view_print(
-	struct top_view *view, struct model *model, struct strbuf *out, struct top_lines *ret_lines)
+int top_view_prepare(struct top_view *view, struct model *model, struct selected *ret_selected)
 {
-	_cleanup_(selected_done) struct selected selected = {0};
-	size_t begin = out->length;
 	int r = 0;
 
-	*ret_lines = (struct top_lines){SIZE_MAX, SIZE_MAX};
-	view->has_energy = model->energy_domains.count;
-	add_state(out, view, model);
 	if (!view->interpreter) {
 		model_hide_interpreter(model);
 		r = model_hide_sonde(model);
@@ -562,7 +561,20 @@ int top_view_print(
 	r = r ?: weigh(model, view->weight);
 	if (view->fold)
 		model_fold_libraries(model, true);
-	r = r ?: select_samples(view, model, &selected);
+	return r ?: select_samples(view, model, ret_selected);
+}
+
+int top_view_print(
+	struct top_view *view, struct model *model, struct strbuf *out, struct top_lines *ret_lines)
+{
+	_cleanup_(selected_done) struct selected selected = {0};
+	size_t begin = out->length;
+	int r;
+
+	*ret_lines = (struct top_lines){SIZE_MAX, SIZE_MAX};
+	view->has_energy = model->energy_domains.count;
+	add_state(out, view, model);
+	r = top_view_prepare(view, model, &selected);
 	add_choices(out, view);
 	strbuf_add_char(out, '\n');
 	if (view->help)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "analyses/cpu/breakdown.h"
+#include "analyses/selection.h"
 #include "base/strbuf.h"
 #include "model/shown.h"
 
@@ -43,6 +44,18 @@ struct top_lines {
  */
 int top_view_print(struct top_view *view, struct model *model, struct strbuf *out,
 	struct top_lines *ret_lines);
+
+/* How much ran or waited in each second of the time shown, on average. */
+struct top_load {
+	double busy_cpus, waiting_threads;
+};
+struct top_load top_view_load(const struct top_view *view, const struct model *model);
+
+/* Hides, folds, weighs and selects as the view says: see top_view_print(). */
+int top_view_prepare(struct top_view *view, struct model *model, struct selected *ret_selected);
+
+/* The same as one line of JSON, with all rows. */
+int top_view_json(struct top_view *view, struct model *model, struct strbuf *out);
 
 /* Keys that are no characters. */
 enum {
