@@ -49,6 +49,7 @@ struct cuda {
 	struct cupti cupti;
 	bool subscribed;
 	bool graph_level;  /* one record for each launch of a graph, not for each node */
+	bool is_tracing;   /* the writer's: the gate was open when last looked at */
 	_Atomic bool dead; /* forked, or at the process's end: CUPTI is not called again */
 	sem_t wake;        /* of the writer */
 	/* Counted on all threads; the rest of wire_device_counts is the writer's. */
@@ -117,14 +118,26 @@ bool cuda_buffers_drain(cuda_take_buffer *take);
 /* Both wait for room, but not for a collector that has stopped: false then. */
 bool cuda_write(const struct wire_record *record);
 bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
-/* Sends what the GPUs are that are known and were not sent: a gate that was closed has opened. */
-void cuda_send_gpus(void);
 void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context, uint32_t stream);
 uint64_t cuda_activities(void);
 /* How many launches they are of; the nodes of a replay count once. */
 uint64_t cuda_served_launches(void);
+/* A window begins: what was launched before is not waited for. */
+void cuda_forget_launches(void);
 uint64_t cuda_dropped(void);
 void cuda_send_counts(void);
+
+/* ---- ids.c: on the writer ---- */
+
+/* 0: there was no room for the definition, or no memory. */
+uint32_t cuda_name_id(const char *name);
+uint32_t cuda_device_id(uint32_t ordinal);
+uint32_t cuda_queue_id(uint32_t device, uint32_t context, uint32_t stream);
+/* The ordinal for work that CUPTI places on no device. */
+uint32_t cuda_unplaced_device(void);
+void cuda_take_device(const struct cupti_device *record);
+/* Sends what the GPUs are that are known and were not sent: a gate that was closed has opened. */
+void cuda_send_gpus(void);
 
 /* ---- note.c ---- */
 

@@ -8,12 +8,6 @@
 
 #define PAUSE_NS   1000000
 #define MAX_PAUSES 200 /* for one record */
-#define MAX_GPUS   64  /* of one process */
-/* Names that are known by their place, and how many places each may have. */
-#define KNOWN_NAMES  4096
-#define KNOWN_PLACES 8
-/* The number of what CUPTI says to be on the host. */
-#define HOST_ORDINAL 0xffff
 
 static uint64_t activities, served_launches, untimed, dropped, unknown_nodes, repeated, waited_out;
 
@@ -25,6 +19,11 @@ uint64_t cuda_activities(void)
 uint64_t cuda_served_launches(void)
 {
 	return served_launches;
+}
+
+void cuda_forget_launches(void)
+{
+	served_launches = atomic_load_explicit(&cuda.launches, memory_order_relaxed);
 }
 
 uint64_t cuda_dropped(void)
@@ -78,224 +77,6 @@ bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
 	return true;
 }
 
-/* ---- ids ---- */
-
-/* An open hash of what has an id: kernel names by their text, streams by their number. */
-struct interned {
-	uint64_t hash; /* 0: free */
-	char *text;    /* NULL: the hash is the key */
-	uint32_t id;   /* 0: not sent yet */
-};
-
-struct interner {
-	struct interned *table;
-	size_t count, capacity; /* a power of two */
-	uint32_t last_id;
-};
-
-static struct interner names, streams, devices;
-
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325ULL;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
-	return hash ? hash : 1;
-}
-
-static struct interned *place_of(
-	struct interned *table, size_t capacity, uint64_t hash, const char *text)
-{
-	size_t i = (hash * 0x9e3779b97f4a7c15ULL) >> 24;
-
-	for (;; i++) {
-		struct interned *place = &table[i & (capacity - 1)];
-
-		if (!place->hash || (place->hash == hash &&
-					    (!text || (place->text && !strcmp(place->text, text)))))
-			return place;
-	}
-}
-
-static bool grow(struct interner *interner)
-{
-	size_t capacity = interner->capacity ? interner->capacity * 2 : 256;
-	struct interned *table = calloc(capacity, sizeof(*table));
-
-	if (!table)
-		return false;
-	for (size_t i = 0; i < interner->capacity; i++) {
-		const struct interned *old = &interner->table[i];
-
-		if (old->hash)
-			*place_of(table, capacity, old->hash, old->text) = *old;
-	}
-	free(interner->table);
-	interner->table = table;
-	interner->capacity = capacity;
-	return true;
-}
-
-/* NULL: out of memory. */
-static struct interned *intern(struct interner *interner, uint64_t hash, const char *text)
-{
-	struct interned *place;
-
-	if (interner->count * 2 >= interner->capacity && !grow(interner))
-		return NULL;
-	place = place_of(interner->table, interner->capacity, hash, text);
-	if (place->hash)
-		return place;
-	if (text) {
-		place->text = strdup(text);
-		if (!place->text)
-			return NULL;
-	}
-	place->hash = hash;
-	interner->count++;
-	return place;
-}
-
-/* Long names go in parts; an id is given when all of it found room. */
-static uint32_t define_name(const char *name, struct interned *place)
-{
-	uint32_t id;
-
-	id = CUDA_ID_BASE | ++names.last_id;
-	if (!cuda_define(WIRE_RECORD_DEVICE_NAME, id, 0, name))
-		return 0;
-	for (size_t rest = strlen(name); rest > WIRE_DEVICE_TEXT_BYTES;
-		rest -= WIRE_DEVICE_TEXT_BYTES)
-		if (!cuda_define(WIRE_RECORD_DEVICE_NAME_PART, id, 0,
-			    name + strlen(name) - rest + WIRE_DEVICE_TEXT_BYTES))
-			return 0;
-	place->id = id;
-	return id;
-}
-
-/*
- * Names by CUPTI's pointers: hashing three hundred characters for each record takes longer than all
- * else. The text is compared, as a module that is loaded again may have another name at its place.
- */
-static struct known_name {
-	const char *name; /* CUPTI's */
-	const char *text; /* of the interner */
-	uint32_t id;
-} known_names[KNOWN_NAMES];
-
-/* Where the name is, or goes: the first of some places that is free or its own. */
-static struct known_name *known_place(const char *name)
-{
-	size_t first = ((uintptr_t)name * 0x9e3779b97f4a7c15ULL) >> 32;
-
-	for (size_t i = 0; i < KNOWN_PLACES; i++) {
-		struct known_name *known = &known_names[(first + i) % KNOWN_NAMES];
-
-		if (!known->name || known->name == name)
-			return known;
-	}
-	return &known_names[first % KNOWN_NAMES];
-}
-
-static uint32_t name_id(const char *name)
-{
-	struct known_name *known = known_place(name);
-	struct interned *place;
-
-	if (!name)
-		return 0;
-	if (known->name == name && !strcmp(known->text, name))
-		return known->id;
-	place = intern(&names, hash_text(name), name);
-	if (!place || (!place->id && !define_name(name, place)))
-		return 0;
-	*known = (struct known_name){.name = name, .text = place->text, .id = place->id};
-	return known->id;
-}
-
-/*
- * CUPTI says once what a GPU is, when CUDA starts: the gate may be closed then. What it said is
- * kept and sent before the first record that needs it, and when a window opens.
- */
-static struct gpu {
-	struct wire_device_gpu record;
-	char name[WIRE_DEVICE_TEXT_BYTES]; /* "": CUPTI gave none */
-	bool is_sent, is_visible;
-} gpus[MAX_GPUS];
-static size_t gpu_count;
-
-static struct gpu *find_gpu(uint32_t id)
-{
-	for (size_t i = 0; i < gpu_count; i++)
-		if (gpus[i].record.id == id)
-			return &gpus[i];
-	return NULL;
-}
-
-static uint32_t device_id_of(uint32_t ordinal)
-{
-	return CUDA_ID_BASE | (ordinal + 1);
-}
-
-static void send_gpu(struct gpu *gpu)
-{
-	if (gpu->is_sent || !inject_is_writable())
-		return;
-	if (gpu->name[0] && !cuda_define(WIRE_RECORD_DEVICE_DEVICE, gpu->record.id, 0, gpu->name))
-		return;
-	gpu->is_sent = cuda_write(&gpu->record.record);
-}
-
-void cuda_send_gpus(void)
-{
-	for (size_t i = 0; i < gpu_count; i++)
-		send_gpu(&gpus[i]);
-}
-
-/* A GPU whose own record has not come yet is known by its number until then. */
-static uint32_t device_id(uint32_t ordinal)
-{
-	uint32_t id = device_id_of(ordinal);
-	struct gpu *gpu = find_gpu(id);
-	struct interned *place;
-	char text[64];
-
-	if (gpu && gpu->name[0]) {
-		send_gpu(gpu);
-		return id;
-	}
-	place = intern(&devices, ordinal + 1ULL, NULL);
-	if (!place || place->id)
-		return id;
-	if (ordinal == HOST_ORDINAL)
-		snprintf(text, sizeof(text), "CUDA graphs of no known device");
-	else
-		snprintf(text, sizeof(text), "CUDA device %u", ordinal);
-	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text))
-		place->id = id;
-	return id;
-}
-
-static uint32_t queue_id(uint32_t device, uint32_t context, uint32_t stream)
-{
-	struct interned *place = intern(&streams, ((uint64_t)context << 32 | stream) + 1, NULL);
-	char text[64];
-	uint32_t id;
-
-	if (!place || place->id)
-		return place ? place->id : 0;
-	id = CUDA_ID_BASE | ++streams.last_id;
-	if (context > 1)
-		snprintf(text, sizeof(text), "stream %u of context %u", stream, context);
-	else
-		snprintf(text, sizeof(text), "stream %u", stream);
-	if (!cuda_define(WIRE_RECORD_DEVICE_QUEUE, id, device_id(device), text))
-		return 0;
-	place->id = id;
-	return id;
-}
-
 /* ---- activities ---- */
 
 /* What all kinds of activity have. */
@@ -331,8 +112,9 @@ static struct wire_device_gpu_activity start_activity(const struct common *commo
 				.start = common->start,
 				.end = common->end,
 				.bytes = common->bytes,
-				.device = device_id(common->device),
-				.queue = queue_id(common->device, common->context, common->stream),
+				.device = cuda_device_id(common->device),
+				.queue = cuda_queue_id(
+					common->device, common->context, common->stream),
 				.kind = (uint8_t)common->kind,
 			},
 		.capture = capture_of(common),
@@ -370,7 +152,7 @@ static void take_kernel(const struct cupti_kernel *record)
 	};
 	struct wire_device_gpu_activity out = start_activity(&common);
 
-	out.activity.name = name_id(record->name);
+	out.activity.name = cuda_name_id(record->name);
 	for (unsigned i = 0; i < 3; i++) {
 		out.activity.local_size[i] = (uint32_t)record->block[i];
 		out.activity.global_size[i] =
@@ -448,7 +230,7 @@ static void place_on_device(const struct cupti_graph_trace *record, struct commo
 		common->context = record->end_context;
 	}
 	if (common->device == CUPTI_HOST)
-		common->device = gpu_count == 1 ? gpus[0].record.ordinal : HOST_ORDINAL;
+		common->device = cuda_unplaced_device();
 	if (common->context == CUPTI_HOST)
 		common->context = 0;
 }
@@ -485,7 +267,8 @@ static void take_overhead(const struct cupti_overhead *record)
 		out.correlation = cuda_correlation(record->correlation);
 	if (correlated)
 		free(record->details);
-	cuda_write(&out.record);
+	if (cuda.is_tracing)
+		cuda_write(&out.record);
 }
 
 static void take_memory(const struct cupti_memory *record)
@@ -498,7 +281,7 @@ static void take_memory(const struct cupti_memory *record)
 		.bytes = record->bytes,
 		.pool_bytes = record->pool ? record->pool_bytes : 0,
 		.pool_used_bytes = record->pool ? record->pool_used : 0,
-		.device = device_id(record->device),
+		.device = cuda_device_id(record->device),
 		.context = record->context,
 		.stream = record->stream,
 		.memory = (uint8_t)record->memory,
@@ -508,50 +291,14 @@ static void take_memory(const struct cupti_memory *record)
 	cuda_write(&out.record);
 }
 
-static void take_device(const struct cupti_device *record)
-{
-	uint32_t id = device_id_of(record->id);
-	struct gpu *gpu = find_gpu(id);
-
-	if (!gpu && gpu_count == MAX_GPUS)
-		return;
-	/* The other instances of a partitioned GPU have the number of the program's own. */
-	if (gpu && gpu->is_visible && !record->cuda_visible)
-		return;
-	if (!gpu)
-		gpu = &gpus[gpu_count++];
-	gpu->is_sent = false;
-	gpu->is_visible = record->cuda_visible;
-	gpu->record = (struct wire_device_gpu){
-		.record = {.type = WIRE_RECORD_DEVICE_GPU, .length_bytes = sizeof(gpu->record)},
-		.id = id,
-		.ordinal = record->id,
-		.memory_bytes = record->memory_bytes,
-		.capability_major = record->capability_major,
-		.capability_minor = record->capability_minor,
-		.multiprocessors = record->multiprocessors,
-		.warp_threads = record->warp_threads,
-		.multiprocessor_warps = record->multiprocessor_warps,
-		.multiprocessor_blocks = record->multiprocessor_blocks,
-		.multiprocessor_shared_bytes = record->multiprocessor_shared,
-		.multiprocessor_registers = record->multiprocessor_registers,
-		.block_registers = record->block_registers,
-		.block_shared_bytes = record->block_shared,
-		.block_threads = record->block_threads,
-		.core_clock_khz = record->core_clock_khz,
-		.is_mig = record->mig,
-	};
-
-	memcpy(gpu->record.uuid, record->mig ? record->mig_uuid : record->uuid,
-		sizeof(gpu->record.uuid));
-	if (record->name)
-		snprintf(gpu->name, sizeof(gpu->name), "%s", record->name);
-	send_gpu(gpu);
-}
-
 static void take_record(const void *record)
 {
-	switch (*(const uint32_t *)record) {
+	uint32_t kind = *(const uint32_t *)record;
+
+	/* Between windows only what a GPU is, and what is ours to free. */
+	if (!cuda.is_tracing && kind != CUPTI_KIND_DEVICE && kind != CUPTI_KIND_OVERHEAD)
+		return;
+	switch (kind) {
 	case CUPTI_KIND_KERNEL:
 	case CUPTI_KIND_CONCURRENT_KERNEL:
 		take_kernel(record);
@@ -575,7 +322,7 @@ static void take_record(const void *record)
 		take_memory(record);
 		break;
 	case CUPTI_KIND_DEVICE:
-		take_device(record);
+		cuda_take_device(record);
 		break;
 	default:
 		break;

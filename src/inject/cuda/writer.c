@@ -36,7 +36,7 @@ static uint64_t flush_ns = SECOND, reclaim_ns = 30 * SECOND;
 
 static pthread_t thread;
 static _Atomic bool stopping;
-static bool tracing; /* the gate was open when last looked at */
+static bool kinds_are_on;
 
 /* ---- clocks ---- */
 
@@ -99,12 +99,18 @@ static void tell_clocks(void)
 static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY2,
 	CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD};
 
+/*
+ * On from the start, whatever the gate is: nodes of graphs that were captured before have no
+ * records else, and releases before 13.1 update 1 err in every session of tracing but the first.
+ * Between windows the records are thrown away.
+ */
 static void enable_kinds(bool on)
 {
 	cupti_result result, first = CUPTI_OK;
 
 	if (!inject_is_timed())
 		return;
+	kinds_are_on = on;
 	/* Before kernels, whose nodes it takes the place of. */
 	if (cuda.graph_level)
 		cupti_enable(&cuda.cupti, CUPTI_KIND_GRAPH_TRACE, on);
@@ -174,7 +180,7 @@ static void watch_activity(uint64_t now_ns)
 		watch.since_ns = 0;
 		watch.taken_ns = 0;
 	}
-	if (!tracing || launches == watch.launches)
+	if (!cuda.is_tracing || launches == watch.launches)
 		return;
 	if (!watch.since_ns)
 		watch.since_ns = now_ns;
@@ -257,23 +263,54 @@ static void hand_over(void)
 	inject_set_held(WIRE_HELD_SENT);
 }
 
-/* Closed, a launch pays nothing: its callbacks are gone, and its records. */
+static void begin_window(void)
+{
+	if (!kinds_are_on)
+		enable_kinds(true);
+	cuda_forget_launches();
+	cuda.is_tracing = true;
+	cuda_enable_calls(true);
+	inject_set_held(WIRE_HELD_SOME);
+	tell_clocks();
+	cuda_send_gpus();
+}
+
+static void end_window(void)
+{
+	cuda_enable_calls(false);
+	if (inject_is_draining())
+		hand_over();
+	else
+		drain();
+	cuda.is_tracing = false;
+}
+
+/* Nobody will open another window. */
+static bool is_session_over(void)
+{
+	uint64_t heartbeat_ns =
+		atomic_load_explicit(&inject_session_gate()->heartbeat_ns, memory_order_relaxed);
+	uint64_t now_ns = inject_now_ns();
+
+	return now_ns > heartbeat_ns && now_ns - heartbeat_ns > WIRE_HEARTBEAT_NS;
+}
+
+/* Closed, a launch has no callbacks, and after the session no records. */
 static void follow_gate(void)
 {
 	bool open = inject_is_open();
 
-	if (!cuda.subscribed || open == tracing)
+	if (!cuda.subscribed)
 		return;
-	tracing = open;
-	cuda_enable_calls(open);
-	if (!open && inject_is_draining())
-		hand_over();
-	enable_kinds(open);
-	if (!open)
-		return;
-	inject_set_held(WIRE_HELD_SOME);
-	tell_clocks();
-	cuda_send_gpus();
+	if (open && !cuda.is_tracing) {
+		/* What ended before the window goes while it is not recorded. */
+		flush(0);
+		begin_window();
+	} else if (!open && cuda.is_tracing) {
+		end_window();
+	} else if (!open && kinds_are_on && is_session_over()) {
+		enable_kinds(false);
+	}
 }
 
 /* ---- the thread ---- */
@@ -308,7 +345,7 @@ static void *run(void *context)
 		}
 		wait_until(now_ns + LOOK_NS < next_ns ? now_ns + LOOK_NS : next_ns);
 	}
-	if (cuda.subscribed && tracing && !watch.taken_ns)
+	if (cuda.subscribed && cuda.is_tracing && !watch.taken_ns)
 		await_work(inject_is_writable);
 	flush(CUPTI_FLUSH_FORCED);
 	cuda_send_notes();
@@ -339,10 +376,13 @@ bool cuda_writer_start(void)
 		flush_ns = MS;
 	reclaim_ns = setting_ns("SONDE_CUDA_RECLAIM_MS", reclaim_ns);
 	/* CUPTI says what the GPUs are once, when CUDA starts, whatever the gate is. */
-	if (cuda.subscribed)
+	if (cuda.subscribed) {
 		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, true);
-	/* From the first launch on, and graphs need it before their capture. */
-	follow_gate();
+		enable_kinds(true);
+	}
+	/* From the first launch on. */
+	if (cuda.subscribed && inject_is_open())
+		begin_window();
 	if (pthread_attr_init(&attributes) != 0)
 		return false;
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
