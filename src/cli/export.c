@@ -35,7 +35,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
-			"pprof, otlp, chrome, chakra, pftrace, csv, tables, json, jsonl, memory, "
+			"firefox, pprof, otlp, chrome, chakra, pftrace, csv, tables, json, jsonl, memory, "
 			"perf-script, roofline, vllm-csv), "
 			"or by the output's extension, such as -o profile.svg");
 	return best;
@@ -96,9 +96,9 @@ static int export_run(int count, char **positional)
 	return EXIT_OK;
 }
 
-static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "otlp",
-	"chrome", "chakra", "pftrace", "csv", "tables", "json", "jsonl", "memory", "perf-script",
-	"roofline", "vllm-csv", NULL};
+static const char *const formats[] = {"folded", "flamegraph", "speedscope", "firefox", "pprof",
+	"otlp", "chrome", "chakra", "pftrace", "csv", "tables", "json", "jsonl", "memory",
+	"perf-script", "roofline", "vllm-csv", NULL};
 
 static const struct option export_options[] = {
 	{.short_name = 'f',
@@ -155,6 +155,7 @@ const struct command export_command = {
 		"  folded      one line per stack and its samples, for flame graph tools\n"
 		"  flamegraph  one self-contained SVG: open it in a browser\n"
 		"  speedscope  for www.speedscope.app\n"
+		"  firefox     for profiler.firefox.com; compressed where FILE ends in .gz\n"
 		"  pprof       for pprof and the stores that take its profiles\n"
 		"  otlp        profiles of OpenTelemetry\n"
 		"  chrome      slices per thread, for ui.perfetto.dev, chrome://tracing and tools "

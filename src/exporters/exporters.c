@@ -9,6 +9,7 @@ const struct exporter *const exporters[] = {
 	&folded_exporter,
 	&flamegraph_exporter,
 	&speedscope_exporter,
+	&firefox_exporter,
 	&pprof_exporter,
 	&otlp_exporter,
 	&chrome_exporter,

@@ -8,6 +8,7 @@
 extern const struct exporter chakra_exporter;
 extern const struct exporter chrome_exporter;
 extern const struct exporter csv_exporter;
+extern const struct exporter firefox_exporter;
 extern const struct exporter flamegraph_exporter;
 extern const struct exporter folded_exporter;
 extern const struct exporter json_exporter;

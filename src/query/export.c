@@ -17,7 +17,7 @@ int query_export_check(const struct query_export *asked, struct errmsg *err)
 	if (asked->exporter->is_weighed || shown_weight(&asked->shown) == MODEL_WEIGHT_CPU)
 		return 0;
 	return errmsg_set(err, -EINVAL,
-		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
+		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope, firefox "
 		"or pprof; the report has waiting in a table of its own",
 		asked->shown.weight, asked->exporter->name);
 }

@@ -119,6 +119,97 @@ def check_speedscope(exports, period_ns):
     return total // period_ns
 
 
+def check_firefox_table(thread, name, columns):
+    """Every column is there and as long as the table says."""
+    table = thread[name]
+    assert set(table) == {"length", *columns}, (name, set(table))
+    for column in columns:
+        assert len(table[column]) == table["length"], (name, column)
+    return table
+
+
+def indices(values, length, nothing=()):
+    assert all(value in nothing or (type(value) is int and 0 <= value < length) for value in values)
+
+
+def check_firefox_thread(thread, libs, categories):
+    strings = len(thread["stringArray"])
+    samples = thread["samples"]
+    assert samples.pop("weightType") == "tracing-ms"
+    check_firefox_table(thread, "samples", ["stack", "time", "weight"])
+    stacks = check_firefox_table(thread, "stackTable", ["frame", "prefix", "category", "subcategory"])
+    frames = check_firefox_table(thread, "frameTable", [
+        "address", "inlineDepth", "category", "subcategory", "func", "nativeSymbol", "innerWindowID",
+        "implementation", "line", "column"])
+    funcs = check_firefox_table(thread, "funcTable", [
+        "name", "isJS", "relevantForJS", "resource", "fileName", "lineNumber", "columnNumber"])
+    resources = check_firefox_table(thread, "resourceTable", ["lib", "name", "host", "type"])
+    assert check_firefox_table(thread, "markers", [
+        "data", "name", "startTime", "endTime", "phase", "category"])["length"] == 0
+    check_firefox_table(thread, "nativeSymbols", ["libIndex", "address", "name", "functionSize"])
+    assert len(set(thread["stringArray"])) == strings
+    indices(samples["stack"], stacks["length"])
+    indices(stacks["frame"], frames["length"])
+    assert all(prefix is None or 0 <= prefix < own for own, prefix in enumerate(stacks["prefix"]))
+    assert stacks["category"] == [frames["category"][frame] for frame in stacks["frame"]]
+    indices(frames["category"], categories)
+    indices(frames["func"], funcs["length"])
+    assert all(line is None or line > 0 for line in frames["line"])
+    indices(funcs["name"], strings)
+    indices(funcs["fileName"], strings, [None])
+    indices(funcs["resource"], resources["length"], [-1])
+    indices(resources["lib"], libs)
+    indices(resources["name"], strings)
+    assert samples["time"] == sorted(samples["time"]) and samples["time"][0] >= 0
+    assert isinstance(thread["pid"], str) and thread["isMainThread"] == (thread["pid"] == str(thread["tid"]))
+    return sum(samples["weight"])
+
+
+def firefox_stacks(document):
+    """Each stack's functions, outermost first, with its weight: to be compared with those of folded."""
+    found = {}
+    for thread in document["threads"]:
+        stacks, names = thread["stackTable"], thread["stringArray"]
+        for stack, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"], strict=True):
+            path = []
+            while stack is not None:
+                func = thread["frameTable"]["func"][stacks["frame"][stack]]
+                path.insert(0, names[thread["funcTable"]["name"][func]])
+                stack = stacks["prefix"][stack]
+            found[tuple(path)] = found.get(tuple(path), 0) + weight
+    return found
+
+
+def speedscope_stacks(document):
+    names = [frame["name"] for frame in document["shared"]["frames"]]
+    found = {}
+    for profile in document["profiles"]:
+        for stack, weight in zip(profile["samples"], profile["weights"], strict=True):
+            path = tuple(names[frame] for frame in stack)
+            found[path] = found.get(path, 0) + weight / 1e6
+    return found
+
+
+def check_firefox(exports, period_ns):
+    document = json.loads(exports.text("firefox"))
+    meta = document["meta"]
+    assert meta["preprocessedProfileVersion"] == 48 and meta["symbolicated"]
+    assert any(category["color"] == "grey" for category in meta["categories"])
+    assert all(category["subcategories"] == ["Other"] for category in meta["categories"])
+    total = sum(
+        check_firefox_thread(thread, len(document["libs"]), len(meta["categories"]))
+        for thread in document["threads"]
+    )
+    ours, theirs = firefox_stacks(document), speedscope_stacks(json.loads(exports.text("speedscope")))
+    assert set(ours) == set(theirs)
+    assert all(abs(ours[path] - theirs[path]) < 1e-3 for path in ours)
+    path = os.path.join(exports.directory, "packed.profile.json.gz")
+    run(exports.sonde, "export", "-f", "firefox", "-o", path, exports.capture)
+    with gzip.open(path) as packed:
+        assert packed.read() == exports.bytes("firefox")
+    return round(total * 1e6 / period_ns)
+
+
 def check_pprof(exports, proto, protoc, period_ns):
     packed = gzip.decompress(exports.bytes("pprof"))
     text = run(
@@ -223,6 +314,7 @@ def check(sonde, capture, proto, protoc="protoc"):
             "folded": check_folded(exports),
             "flamegraph": check_flamegraph(exports),
             "speedscope": check_speedscope(exports, period_ns),
+            "firefox": check_firefox(exports, period_ns),
             "pprof": check_pprof(exports, proto, protoc, period_ns),
             "chrome": check_chrome(exports),
             "csv": check_csv(exports, period_ns),

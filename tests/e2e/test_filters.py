@@ -39,7 +39,7 @@ BY = ["function", "module", "line", "process", "thread", "cpu", "cgroup", "stack
       "expert", "kernel", "graph", "layer", "memory", "phase", "range", "request", "run", "step", "token", "wait",
       "window"]
 WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu"]
-FORMATS = ["folded", "flamegraph", "speedscope", "pprof", "chrome", "chakra", "pftrace", "csv", "json", "jsonl",
+FORMATS = ["folded", "flamegraph", "speedscope", "firefox", "pprof", "chrome", "chakra", "pftrace", "csv", "json", "jsonl",
            "perf-script", "vllm-csv"]
 VIEWS = [["report"], ["report", "--json"]]
 VIEWS += [["report", "--by", by] for by in BY]

@@ -84,7 +84,7 @@ def test_forms_of_the_report(view, sonde, tmp_path):
     assert view.get(f"{path}?format=csv").error == "bad-request"
 
 
-EXPORTS = ["folded", "flamegraph", "speedscope", "pprof", "otlp", "chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "roofline"]
+EXPORTS = ["folded", "flamegraph", "speedscope", "firefox", "pprof", "otlp", "chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "roofline"]
 
 
 @pytest.mark.parametrize("name", EXPORTS)
