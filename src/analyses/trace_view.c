@@ -8,6 +8,7 @@
 
 #include "analyses/device/communication_rows.h"
 #include "analyses/trace_order.h"
+#include "base/text.h"
 
 const char *const trace_kind_names[TRACE_KIND_MAX] = {
 	[TRACE_COMPUTE] = "compute",
@@ -17,11 +18,6 @@ const char *const trace_kind_names[TRACE_KIND_MAX] = {
 };
 
 /* ---- kinds ---- */
-
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
 
 /* Kineto has one category for all that MTIA devices do: copies and waits are known by name. */
 static bool is_mtia(const struct trace_view *view, const struct trace_event *event)

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Laying out text for a terminal of some width. Widths count UTF-8 characters. */
+/* What text begins with, and laying it out for a terminal of some width. Widths count UTF-8
+ * characters. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/strbuf.h"
+
+static inline bool begins_with(const char *text, const char *beginning)
+{
+	return strncmp(text, beginning, strlen(beginning)) == 0;
+}
 
 /* Columns a terminal shows for `length` bytes of UTF-8 (one for each character). */
 size_t text_columns(const char *text, size_t length);

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
+#include "base/text.h"
 
 /* The number at the end of "/device:GPU:0"; false: it is no device that works by itself. */
 static bool read_device(const char *process, int64_t *ret_number, bool *ret_tpu)

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/demangle.h"
+#include "base/text.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 /* Alike names are told apart again in smaller groups. */
@@ -31,11 +32,6 @@ static size_t word_length(const char *text)
 	while (is_word(text[length]))
 		length++;
 	return length;
-}
-
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
 /* Behind the bracket that closes the one at `text`; NULL: none does. */

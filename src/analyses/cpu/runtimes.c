@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/text.h"
 
 struct runtime {
 	const char *program; /* the name of its process begins like this */
@@ -50,11 +51,6 @@ static const struct runtime_advice unknown = {
 	"have its runtime write /tmp/perf-PID.map (node: --perf-basic-prof)",
 	"generated code without frame pointers: turn them on in its runtime",
 };
-
-static bool begins_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
 
 static bool has_library(const struct model *model, const char *library)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/trace_order.h"
+#include "base/text.h"
 
 const char *trace_cpu_op_kind(const struct trace_cpu_op *row)
 {
@@ -30,11 +31,6 @@ void trace_cpu_thread_name(
 }
 
 /* ---- which rows count ---- */
-
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
 
 /* Collectives and compiled graphs are work, though PyTorch writes annotations for them. */
 static bool is_working_annotation(const char *name)

@@ -9,6 +9,7 @@
 #include "analyses/program/modules.h"
 #include "analyses/trace_view.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "model/classify.h"
 
 /* What a row's name says. */
@@ -24,11 +25,6 @@ static void described_done(struct described *described)
 {
 	strbuf_done(&described->name);
 	strbuf_done(&described->module);
-}
-
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
 /* ---- Python functions ---- */

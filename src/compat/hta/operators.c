@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
+#include "base/text.h"
 
 static bool is_operator(const char *name)
 {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 const char *const hta_kind_names[TRACE_KIND_MAX] = {
 	[TRACE_COMPUTE] = "COMPUTATION",
 	[TRACE_COMMUNICATION] = "COMMUNICATION",
@@ -21,11 +23,6 @@ uint32_t hta_find_name(const struct trace *trace, const char *name)
 }
 
 /* ---- kinds ---- */
-
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
 
 static bool begins_with_any(const char *text, const char *const *beginnings)
 {
