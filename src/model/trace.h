@@ -80,6 +80,10 @@ struct trace_track {
  * program put its range into, as sonde writes them. */
 #define TRACE_ANNOTATION_CATEGORY "user_annotation"
 #define TRACE_RANGE_DOMAIN        "range domain"
+/* The category of windows of a recording, and where PyTorch's profiler writes the time that it
+ * traced. */
+#define TRACE_WINDOW_CATEGORY   "recording_window"
+#define TRACE_PROFILER_CATEGORY "Trace"
 /* The argument of a step or range of a recording whose end is not known, and what it says. */
 #define TRACE_END         "end"
 #define TRACE_END_CUT     "cut off"

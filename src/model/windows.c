@@ -63,14 +63,14 @@ bool window_choice_has(const struct window_choice *choice, uint32_t number)
 }
 
 /* The first window that ends after this moment; the count of windows: there is none. */
-static size_t first_ending_after(const struct model *model, uint64_t time_ns)
+static size_t first_ending_after(const struct model_window *windows, size_t count, uint64_t time_ns)
 {
-	size_t first = 0, last = model->windows.count;
+	size_t first = 0, last = count;
 
 	while (first < last) {
 		size_t middle = first + (last - first) / 2;
 
-		if (model->windows.items[middle].end_ns <= time_ns)
+		if (windows[middle].end_ns <= time_ns)
 			first = middle + 1;
 		else
 			last = middle;
@@ -78,18 +78,36 @@ static size_t first_ending_after(const struct model *model, uint64_t time_ns)
 	return first;
 }
 
+uint32_t windows_at(const struct model_window *windows, size_t count, uint64_t time_ns)
+{
+	size_t index = first_ending_after(windows, count, time_ns);
+
+	return index < count && windows[index].begin_ns <= time_ns ? (uint32_t)index : MODEL_NONE;
+}
+
 uint32_t model_window_at(const struct model *model, uint64_t time_ns)
 {
-	size_t index = first_ending_after(model, time_ns);
+	return windows_at(model->windows.items, model->windows.count, time_ns);
+}
 
-	return index < model->windows.count && model->windows.items[index].begin_ns <= time_ns
-		       ? (uint32_t)index
-		       : MODEL_NONE;
+void model_window_take_name(
+	struct model_window *window, const struct json_text *key, const struct json_text *text)
+{
+	for (unsigned i = 0; i < CAPTURE_TRIGGER_MAX; i++) {
+		if (json_text_equals(key, "opened_by") &&
+			json_text_equals(text, capture_window_trigger_name(i)))
+			window->opened_by = i;
+	}
+	for (unsigned i = 0; i < CAPTURE_REASON_MAX; i++) {
+		if (json_text_equals(key, "closed_by") &&
+			json_text_equals(text, capture_window_reason_name(i)))
+			window->closed_by = i;
+	}
 }
 
 static uint64_t recorded_before_ns(const struct model *model, uint64_t time_ns)
 {
-	size_t index = first_ending_after(model, time_ns);
+	size_t index = first_ending_after(model->windows.items, model->windows.count, time_ns);
 	const struct model_window *window = &model->windows.items[index];
 
 	if (index == model->windows.count)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/json_reader.h"
 #include "model/model.h"
 
 #define WINDOW_CHOICE_RANGES 32
@@ -21,9 +22,16 @@ struct window_choice {
 int window_choice_parse(const char *text, struct window_choice *ret_choice, struct errmsg *err);
 bool window_choice_has(const struct window_choice *choice, uint32_t number);
 
+/* Sets what opened or closed it, where an export's argument "opened_by" or "closed_by" has a name
+ * of those; leaves the others as they are. */
+void model_window_take_name(
+	struct model_window *window, const struct json_text *key, const struct json_text *text);
+
 struct trace;
 
-/* The index of the window that a moment lies in; MODEL_NONE: of none. */
+/* The index of the window that a moment lies in; MODEL_NONE: of none. Windows are by begin, and
+ * none begins before the one before it has ended. */
+uint32_t windows_at(const struct model_window *windows, size_t count, uint64_t time_ns);
 uint32_t model_window_at(const struct model *model, uint64_t time_ns);
 /* How much of [begin_ns, end_ns) was recorded. */
 uint64_t model_recorded_ns(const struct model *model, uint64_t begin_ns, uint64_t end_ns);

@@ -113,6 +113,57 @@ def test_exports(sonde, capture):
     assert "91 ns recorded" in export(sonde, capture, "flamegraph", "--window", "2")
 
 
+def test_an_export_and_its_import_have_the_windows(sonde, report, capture, tmp_path):
+    trace, imported = tmp_path / "trace.json", tmp_path / "trace.pftrace"
+    trace.write_text(export(sonde, capture, "chrome"))
+    sonde("import", trace, "-o", imported, check=0)
+    recorded = report(capture)["windows"]["rows"]
+    # Begins are since the first row of the trace: the first window's. It has no samples, and no time of day.
+    without = ("rank", "samples", "cpu_time_ns", "begin_unix_time_ns")
+    expected = [{k: v for k, v in row.items() if k not in without} | {"begin_ns": row["begin_ns"] - 100} for row in recorded]
+    for file in (trace, imported):
+        windows = report(file)["windows"]
+        assert (windows["windows_in_capture"], windows["duration_ns"]) == (2, 291)
+        # The rows of the file show step 9 in the second; recordings count it there, too.
+        rows = [{k: v for k, v in row.items() if k not in without} for row in windows["rows"]]
+        assert rows == expected
+        assert {row["samples"] for row in windows["rows"]} == {None}
+        text = sonde("report", "--by", "window", file, check=0).stdout
+        assert "Opened by" in text and "CPU samples" not in text and "the second" in text
+
+
+def test_a_trace_of_pytorch_has_the_window_of_its_profiler(sonde, report, tmp_path):
+    def row(name, category, start, duration, **more):
+        return {"ph": "X", "name": name, "cat": category, "pid": 1, "tid": 1, "ts": start, "dur": duration} | more
+
+    def work(start, duration):
+        return row("gemm", "kernel", start, duration, pid=0, tid=7, args={"device": 0, "stream": 7})
+
+    events = [
+        row("PyTorch Profiler (0)", "Trace", 100, 1000, pid="Spans", tid="PyTorch Profiler"),
+        row("another tool's span", "Trace", 0, 50),
+        row("ProfilerStep#4", "user_annotation", 150, 300),
+        row("ProfilerStep#5", "user_annotation", 450, 400),
+        work(200, 100),
+        work(250, 100),
+        work(1050, 100),  # half of it after the window
+        work(1200, 10),
+    ]
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    (window,) = report(file)["windows"]["rows"]
+    assert (window["begin_ns"], window["duration_ns"], window["label"]) == (100_000, 1_000_000, "PyTorch Profiler (0)")
+    assert (window["first_step"], window["last_step"], window["steps_begun"]) == (4, 5, 2)
+    assert (window["device_work_count"], window["device_busy_ns"]) == (3, 200_000)
+    assert (window["opened_by"], window["closed_by"], window["samples"]) == (None, None, None)
+    # Windows follow one another: one that begins before the end of the one before is none.
+    file.write_text(json.dumps({"traceEvents": [*events, row("PyTorch Profiler (1)", "Trace", 500, 9)]}))
+    assert len(report(file)["windows"]["rows"]) == 1
+    file.write_text(json.dumps({"traceEvents": events[1:]}))
+    assert report(file)["windows"] is None
+    assert "the trace has no row of them" in sonde("report", "--by", "window", file, check=0).stdout
+
+
 def test_diff(sonde, capture):
     done = sonde("diff", "--json", "--window", "1", capture, capture, check=0).json()["samples"]
     assert done["before"]["samples"] == done["after"]["samples"] == 1

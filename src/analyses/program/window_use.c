@@ -17,35 +17,28 @@ static void add_samples(
 	}
 }
 
-/* Work lies in the window that it began in; time counts in each that it ran in. */
-static void add_works(struct window_use *use, const struct model *model)
+void window_use_add_work(struct window_use *use, const struct model_window *windows,
+	uint64_t start_ns, uint64_t end_ns, uint64_t *busy_until_ns)
 {
-	uint64_t busy_until_ns = 0;
+	uint32_t window = windows_at(windows, use->rows.count, start_ns);
+	uint64_t since_ns = MAX(start_ns, *busy_until_ns);
 
-	array_foreach (&model->device_works, work) {
-		uint64_t start_ns = MAX(work->start_ns, busy_until_ns);
-		uint32_t window = model_window_at(model, work->start_ns);
+	if (window == MODEL_NONE)
+		return;
+	use->rows.items[window].works++;
+	for (; window < use->rows.count && windows[window].begin_ns < end_ns; window++) {
+		uint64_t from_ns = MAX(since_ns, windows[window].begin_ns);
+		uint64_t to_ns = MIN(end_ns, windows[window].end_ns);
 
-		if (window == MODEL_NONE)
-			continue;
-		use->rows.items[window].works++;
-		for (; window < model->windows.count; window++) {
-			const struct model_window *found = &model->windows.items[window];
-			uint64_t from_ns = MAX(start_ns, found->begin_ns);
-			uint64_t to_ns = MIN(work->end_ns, found->end_ns);
-
-			if (found->begin_ns >= work->end_ns)
-				break;
-			use->rows.items[window].device_busy_ns +=
-				to_ns > from_ns ? to_ns - from_ns : 0;
-		}
-		busy_until_ns = MAX(busy_until_ns, work->end_ns);
+		use->rows.items[window].device_busy_ns += to_ns > from_ns ? to_ns - from_ns : 0;
 	}
+	*busy_until_ns = MAX(*busy_until_ns, end_ns);
 }
 
 int window_use_init(
 	struct window_use *use, const struct model *model, const struct selected *selected)
 {
+	uint64_t busy_until_ns = 0;
 	int r;
 
 	*use = (struct window_use){0};
@@ -57,7 +50,9 @@ int window_use_init(
 		return r;
 	}
 	add_samples(use, model, selected);
-	add_works(use, model);
+	array_foreach (&model->device_works, work)
+		window_use_add_work(
+			use, model->windows.items, work->start_ns, work->end_ns, &busy_until_ns);
 	array_foreach (&model->steps, step) {
 		if (step->window != MODEL_NONE)
 			use->rows.items[step->window].steps++;

@@ -17,6 +17,13 @@ struct window_use {
 	ARRAY_OF(struct window_row) rows; /* one for each of model->windows */
 };
 
+/*
+ * Work lies in the window that it began in; time counts in each that it ran in. Works come by
+ * start; `busy_until_ns` is 0 before the first.
+ */
+void window_use_add_work(struct window_use *use, const struct model_window *windows,
+	uint64_t start_ns, uint64_t end_ns, uint64_t *busy_until_ns);
+
 /* Of a model that was not weighed; its selected samples, NULL: all. Returns 0 or -ENOMEM. */
 int window_use_init(
 	struct window_use *use, const struct model *model, const struct selected *selected);

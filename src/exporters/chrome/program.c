@@ -217,6 +217,7 @@ static int add_window(struct program *program, const struct model_window *window
 {
 	_cleanup_strbuf_ struct strbuf arguments = {0};
 	struct json_writer json = {.out = &arguments};
+	uint32_t category;
 	char name[32];
 
 	snprintf(name, sizeof(name), "window %u", window->number);
@@ -224,11 +225,22 @@ static int add_window(struct program *program, const struct model_window *window
 	json_member_u64(&json, "number", window->number);
 	json_member_text(&json, "opened_by", capture_window_trigger_name(window->opened_by));
 	json_member_text(&json, "closed_by", capture_window_reason_name(window->closed_by));
+	if (*window->label)
+		json_member_text(&json, "label", window->label);
+	if (window->leader_pid)
+		json_member_u64(&json, "leader_pid", window->leader_pid);
+	if (window->last_step >= window->first_step) {
+		json_member_u64(&json, "first_step", window->first_step);
+		json_member_u64(&json, "last_step", window->last_step);
+	}
 	json_end_object(&json);
+	if (add_text(program, TRACE_WINDOW_CATEGORY, &category) < 0)
+		return -ENOMEM;
 	return add_row(program,
 		&(struct row){.name = *window->label ? window->label : name,
 			.start_ns = window->begin_ns,
 			.end_ns = window->end_ns,
+			.category_name = category,
 			.track = track},
 		&arguments);
 }

@@ -3,6 +3,7 @@
 #include "importers/kineto/parser.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define OP_BITS                                                                                    \
 	(KINETO_BIT(KINETO_RECORD_FUNCTION_ID) | KINETO_BIT(KINETO_SEQUENCE_NUMBER) |              \
@@ -99,12 +100,19 @@ static int add_collective(struct kineto_parser *parser, uint32_t *ret_collective
 	(KINETO_BIT(KINETO_RANGE_END) | KINETO_BIT(KINETO_NAME) | KINETO_BIT(KINETO_BYTES) |       \
 		KINETO_BIT(KINETO_MEMORY_BYTES))
 
-/* Of annotations: of these alone. */
+static bool is_window(const struct kineto_parser *parser, const struct trace_event *event)
+{
+	return event->category == TRACE_OTHER &&
+	       strcmp(trace_text(parser->trace, event->category_name), TRACE_WINDOW_CATEGORY) == 0;
+}
+
+/* Of annotations those, of windows all. */
 static void keep_annotation(struct kineto_parser *parser, const struct trace_event *event)
 {
-	parser->keep_others =
-		parser->keep_arguments || (event->category == TRACE_USER_ANNOTATION &&
-						  (parser->arguments.present & ANNOTATION_BITS));
+	bool is_annotation = event->category == TRACE_USER_ANNOTATION &&
+			     (parser->arguments.present & ANNOTATION_BITS);
+
+	parser->keep_others = parser->keep_arguments || is_annotation || is_window(parser, event);
 }
 
 /* What was not taken, when it is to be kept. */

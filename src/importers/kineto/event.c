@@ -90,11 +90,13 @@ static unsigned find_member(const void *context, const struct json_text *key)
 	}
 }
 
-/* Series of counters have any name. Without arguments kept, those of other events are left out. */
+/* Series of counters have any name. Without arguments kept, those of other events are left out but
+ * for windows, before whose arguments sonde writes the category. */
 static bool wants_others(const struct kineto_parser *parser, const struct event_texts *texts)
 {
 	return parser->keep_arguments || !texts->values[MEMBER_PHASE].bytes ||
-	       json_text_equals(&texts->values[MEMBER_PHASE], "\"C\"");
+	       json_text_equals(&texts->values[MEMBER_PHASE], "\"C\"") ||
+	       json_text_equals(&texts->values[MEMBER_CATEGORY], "\"" TRACE_WINDOW_CATEGORY "\"");
 }
 
 /* Times and ids are plain numbers, which are read on the way over them. */
