@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/options.h"
+#include "cli/pager.h"
 #include "cli/suggest.h"
 
 #define COMMAND_COLUMN    14
@@ -323,7 +324,7 @@ static int print(struct strbuf *text)
 		errmsg_set(&err, 0, "out of memory");
 		return fail(&err);
 	}
-	fputs(strbuf_cstr(text), stdout);
+	pager_print(text);
 	return EXIT_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/load_options.h"
 #include "cli/output.h"
+#include "cli/pager.h"
 #include "cli/report_html.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
@@ -23,7 +24,7 @@ static struct {
 	struct query_options asked;
 	struct option_strings baselines;
 	double threshold_percent;
-	bool json, csv, schema;
+	bool json, csv, schema, no_pager;
 	const char *predict, *html;
 } arguments = {
 	.asked = QUERY_OPTIONS_DEFAULT,
@@ -158,7 +159,9 @@ static int print_report(int count, char **positional)
 		r = query_report(&query, &arguments.asked, wanted_form(), &terminal, &out, &err);
 	if (r < 0)
 		return fail(&err);
-	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	if (arguments.no_pager || wanted_form() != REPORT_FORM_TERMINAL)
+		pager_turn_off();
+	pager_print(&out);
 	return EXIT_OK;
 }
 
@@ -269,6 +272,7 @@ static const struct option report_options[] = {
 		.help = "Print the JSON Schema of what --json prints, with --by run or --regress "
 			"of that; no CAPTURE is needed.",
 		.value = &arguments.schema},
+	PAGER_OPTION(arguments.no_pager),
 	{.long_name = "regress",
 		.type = OPTION_STRINGS,
 		.argument = "BASELINE",
