@@ -257,44 +257,6 @@ struct trace_event import_rows_event(const struct import_rows *rows, enum trace_
 	};
 }
 
-struct trace_work import_rows_no_work(void)
-{
-	return (struct trace_work){
-		.device = TRACE_NO_NUMBER,
-		.context = TRACE_NO_NUMBER,
-		.stream = TRACE_NO_NUMBER,
-		.queued_ns = TRACE_NO_NUMBER,
-		.wait_stream = TRACE_NO_NUMBER,
-		.wait_event = TRACE_NO_NUMBER,
-		.collective = MODEL_NONE,
-	};
-}
-
-struct trace_op import_rows_no_op(void)
-{
-	return (struct trace_op){
-		.rf_id = TRACE_NO_ID,
-		.sequence = TRACE_NO_NUMBER,
-		.forward_thread = TRACE_NO_NUMBER,
-		.ev_idx = TRACE_NO_NUMBER,
-		.python_id = TRACE_NO_NUMBER,
-		.python_parent_id = TRACE_NO_NUMBER,
-		.python_module_id = TRACE_NO_NUMBER,
-		.collective = MODEL_NONE,
-	};
-}
-
-struct trace_memory import_rows_no_memory(void)
-{
-	return (struct trace_memory){
-		.bytes = TRACE_NO_NUMBER,
-		.total_allocated = TRACE_NO_NUMBER,
-		.total_reserved = TRACE_NO_NUMBER,
-		.device_type = TRACE_NO_NUMBER,
-		.device_id = TRACE_NO_NUMBER,
-	};
-}
-
 static uint64_t bytes_in_use(const struct import_rows *rows)
 {
 	const struct trace *trace = rows->trace;
@@ -355,7 +317,7 @@ static bool is_taken(const struct import_rows *rows, uint32_t name)
 int import_rows_add_range(struct import_rows *rows, struct trace_event *event, const char *domain)
 {
 	_cleanup_strbuf_ struct strbuf argument = {0};
-	struct trace_op op = import_rows_no_op();
+	struct trace_op op = trace_no_op;
 	uint32_t name = 0;
 	int r;
 

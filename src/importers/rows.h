@@ -43,10 +43,6 @@ int import_rows_correlation(
 
 /* A row of that kind, with the name that Kineto has for its category, and without a detail. */
 struct trace_event import_rows_event(const struct import_rows *rows, enum trace_category category);
-/* Details in which nothing is known. */
-struct trace_work import_rows_no_work(void);
-struct trace_op import_rows_no_op(void);
-struct trace_memory import_rows_no_memory(void);
 
 /* One more row, in the file's order. A negative duration counts as 0, and is counted.
  * -EFBIG: it needs more memory than is allowed. */

@@ -5,6 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct trace_work trace_no_work = {
+	.device = TRACE_NO_NUMBER,
+	.context = TRACE_NO_NUMBER,
+	.stream = TRACE_NO_NUMBER,
+	.queued_ns = TRACE_NO_NUMBER,
+	.wait_stream = TRACE_NO_NUMBER,
+	.wait_event = TRACE_NO_NUMBER,
+	.collective = MODEL_NONE,
+};
+
+const struct trace_op trace_no_op = {
+	.rf_id = TRACE_NO_ID,
+	.sequence = TRACE_NO_NUMBER,
+	.forward_thread = TRACE_NO_NUMBER,
+	.ev_idx = TRACE_NO_NUMBER,
+	.python_id = TRACE_NO_NUMBER,
+	.python_parent_id = TRACE_NO_NUMBER,
+	.python_module_id = TRACE_NO_NUMBER,
+	.collective = MODEL_NONE,
+};
+
+const struct trace_memory trace_no_memory = {
+	.bytes = TRACE_NO_NUMBER,
+	.total_allocated = TRACE_NO_NUMBER,
+	.total_reserved = TRACE_NO_NUMBER,
+	.device_type = TRACE_NO_NUMBER,
+	.device_id = TRACE_NO_NUMBER,
+};
+
 struct trace *trace_new(const char *path)
 {
 	_cleanup_trace_ struct trace *trace = calloc(1, sizeof(*trace));

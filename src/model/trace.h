@@ -153,6 +153,11 @@ struct trace_memory {
 	uint32_t others; /* as in struct trace_op */
 };
 
+/* Details in which nothing is known. */
+extern const struct trace_op trace_no_op;
+extern const struct trace_work trace_no_work;
+extern const struct trace_memory trace_no_memory;
+
 /* Category of arrows from an operator to the one of its gradient: of all arrows analyses need
  * these, since what launched work is known by its correlation. */
 #define TRACE_FLOW_TO_BACKWARD "fwdbwd"

@@ -63,16 +63,7 @@ static int add_track(struct program *program, const struct trace_track *at,
 /* Rows with the same arguments share their detail. `object`: a JSON object. */
 static int find_arguments(struct program *program, const struct strbuf *object, uint32_t *ret_op)
 {
-	struct trace_op op = {
-		.rf_id = TRACE_NO_ID,
-		.sequence = TRACE_NO_NUMBER,
-		.forward_thread = TRACE_NO_NUMBER,
-		.ev_idx = TRACE_NO_NUMBER,
-		.python_id = TRACE_NO_NUMBER,
-		.python_parent_id = TRACE_NO_NUMBER,
-		.python_module_id = TRACE_NO_NUMBER,
-		.collective = MODEL_NONE,
-	};
+	struct trace_op op = trace_no_op;
 	uint64_t known;
 	int r = strbuf_status(object);
 

@@ -149,15 +149,7 @@ static int take_op_texts(struct kineto_parser *parser, struct trace_op *op)
 static int add_op(struct kineto_parser *parser, uint32_t *ret_detail)
 {
 	struct kineto_arguments *arguments = &parser->arguments;
-	struct trace_op op = {
-		.rf_id = TRACE_NO_ID,
-		.sequence = TRACE_NO_NUMBER,
-		.forward_thread = TRACE_NO_NUMBER,
-		.ev_idx = TRACE_NO_NUMBER,
-		.python_id = TRACE_NO_NUMBER,
-		.python_parent_id = TRACE_NO_NUMBER,
-		.python_module_id = TRACE_NO_NUMBER,
-	};
+	struct trace_op op = trace_no_op;
 
 	if (!(arguments->present & (OP_BITS | SHAPE_BITS | COLLECTIVE_BITS)) &&
 		(!parser->keep_others || (!arguments->present && !arguments->others.count)))
@@ -179,14 +171,7 @@ static int add_op(struct kineto_parser *parser, uint32_t *ret_detail)
 static int add_work(struct kineto_parser *parser, uint32_t *ret_detail)
 {
 	struct kineto_arguments *arguments = &parser->arguments;
-	struct trace_work work = {
-		.device = TRACE_NO_NUMBER,
-		.context = TRACE_NO_NUMBER,
-		.stream = TRACE_NO_NUMBER,
-		.queued_ns = TRACE_NO_NUMBER,
-		.wait_stream = TRACE_NO_NUMBER,
-		.wait_event = TRACE_NO_NUMBER,
-	};
+	struct trace_work work = trace_no_work;
 
 	if (!(arguments->present & (WORK_BITS | COLLECTIVE_BITS)) &&
 		(!parser->keep_arguments || (!arguments->present && !arguments->others.count)))
@@ -218,13 +203,7 @@ static int add_work(struct kineto_parser *parser, uint32_t *ret_detail)
 static int add_memory(struct kineto_parser *parser, uint32_t *ret_detail)
 {
 	struct kineto_arguments *arguments = &parser->arguments;
-	struct trace_memory memory = {
-		.bytes = TRACE_NO_NUMBER,
-		.total_allocated = TRACE_NO_NUMBER,
-		.total_reserved = TRACE_NO_NUMBER,
-		.device_type = TRACE_NO_NUMBER,
-		.device_id = TRACE_NO_NUMBER,
-	};
+	struct trace_memory memory = trace_no_memory;
 
 	if (!(arguments->present & MEMORY_BITS) &&
 		(!parser->keep_arguments || (!arguments->present && !arguments->others.count)))

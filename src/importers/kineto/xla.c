@@ -23,16 +23,10 @@ static int set_device_row(struct xla *xla, struct trace_event *event, const stru
 {
 	struct trace *trace = xla->parser->trace;
 	enum trace_category kind = xla_work_category(trace_text(trace, event->name));
-	struct trace_work work = {
-		.device = track->device,
-		.context = TRACE_NO_NUMBER,
-		.stream = track->stream,
-		.queued_ns = TRACE_NO_NUMBER,
-		.wait_stream = TRACE_NO_NUMBER,
-		.wait_event = TRACE_NO_NUMBER,
-		.collective = MODEL_NONE,
-	};
+	struct trace_work work = trace_no_work;
 
+	work.device = track->device;
+	work.stream = track->stream;
 	event->category_name = xla->kernel;
 	if (track->kind == XLA_SUM)
 		event->category_name = xla->annotation;

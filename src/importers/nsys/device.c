@@ -81,7 +81,7 @@ static int begin_work(
 	uint64_t correlation = (uint64_t)nsys_number(row, CORRELATION, 0);
 	int r = 0;
 
-	*work = import_rows_no_work();
+	*work = trace_no_work;
 	nsys_times(row, event);
 	work->device = find_gpu(nsys, pid, nsys_number(row, DEVICE, 0));
 	work->context = nsys_number(row, CONTEXT, TRACE_NO_NUMBER);
@@ -228,7 +228,7 @@ static int take_memory(struct nsys *nsys, sqlite3_stmt *row)
 	int64_t pid = nsys_pid((uint64_t)nsys_number(row, 6, 0)), kind = nsys_number(row, 4, 2);
 	struct trace_event event = import_rows_event(&nsys->rows, TRACE_CPU_INSTANT);
 	struct trace_track track = import_rows_thread(pid, TRACE_NO_NUMBER);
-	struct trace_memory memory = import_rows_no_memory();
+	struct trace_memory memory = trace_no_memory;
 	int64_t bytes = nsys_number(row, 1, 0);
 	int r = import_rows_text(&nsys->rows, "process", strlen("process"), &track.tid_text);
 

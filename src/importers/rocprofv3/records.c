@@ -148,7 +148,7 @@ static int add_kernel(struct rocprof *rocprof, const struct record *record)
 	static const char *const names[] = {"agent_id", "queue_id", "kernel_id",
 		"group_segment_size", "workgroup_size", "grid_size", NULL};
 	struct trace_event event = import_rows_event(rocprof->rows, TRACE_KERNEL);
-	struct trace_work work = import_rows_no_work();
+	struct trace_work work = trace_no_work;
 	struct json_text values[6];
 	uint64_t name = 0;
 	int r = begin_row(rocprof, record, &event);
@@ -194,7 +194,7 @@ static int add_copy(struct rocprof *rocprof, const struct record *record)
 {
 	const char *operation = rocprof_operation(rocprof, record->kind, record->operation);
 	struct trace_event event = import_rows_event(rocprof->rows, TRACE_MEMCPY);
-	struct trace_work work = import_rows_no_work();
+	struct trace_work work = trace_no_work;
 	const char *name = copy_name(operation);
 	int r = begin_row(rocprof, record, &event);
 
@@ -217,7 +217,7 @@ static int add_allocation(struct rocprof *rocprof, const struct record *record)
 	static const char name[] = "[memory]";
 	const char *operation = rocprof_operation(rocprof, record->kind, record->operation);
 	struct trace_event event = import_rows_event(rocprof->rows, TRACE_CPU_INSTANT);
-	struct trace_memory memory = import_rows_no_memory();
+	struct trace_memory memory = trace_no_memory;
 	int64_t gpu = rocprof_gpu(rocprof, handle_of(&record->values[AGENT]));
 	uint64_t bytes = json_part_u64(&record->values[SIZE], 0);
 	int r = begin_row(rocprof, record, &event);

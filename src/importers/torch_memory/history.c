@@ -86,7 +86,7 @@ static int add_row(
 {
 	struct import_rows *rows = &history->snapshot->rows;
 	struct trace_event event = import_rows_event(rows, TRACE_CPU_INSTANT);
-	struct trace_memory memory = import_rows_no_memory();
+	struct trace_memory memory = trace_no_memory;
 
 	history->allocated += bytes;
 	event.start_ns = time_ns;

@@ -162,7 +162,7 @@ static int add_work(struct space *space, const struct line *line, const struct e
 	const char *name = trace_text(space->rows.trace, row->name);
 	enum trace_category category =
 		line->of.kind == XLA_STREAM ? xla_work_category(name) : TRACE_GPU_ANNOTATION;
-	struct trace_work work = import_rows_no_work();
+	struct trace_work work = trace_no_work;
 
 	row->category = (uint8_t)category;
 	row->category_name = space->rows.categories[category];
@@ -181,7 +181,7 @@ static int add_step(struct space *space, struct trace_event *row, int64_t number
 {
 	_cleanup_strbuf_ struct strbuf argument = {0};
 	const char *name = trace_text(space->rows.trace, row->name);
-	struct trace_op op = import_rows_no_op();
+	struct trace_op op = trace_no_op;
 	char text[48];
 	int r;
 
@@ -203,7 +203,7 @@ static int add_host(
 	struct space *space, const struct event *event, struct trace_event *row, uint32_t others)
 {
 	const struct xplane_value *step = &event->values[XPLANE_STEP];
-	struct trace_op op = import_rows_no_op();
+	struct trace_op op = trace_no_op;
 	enum trace_category category;
 
 	if (step->is_there && !step->is_text && step->number >= 0)
