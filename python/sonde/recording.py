@@ -14,7 +14,6 @@ What fails is reported once, and the program goes on.
 
 import ctypes
 import os
-import shutil
 import signal
 import time
 from types import TracebackType
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Type
 
 from . import _core, control
 from ._log import describe, warn, warn_once
+from ._program import program_path
 from .training import DISABLED
 
 if TYPE_CHECKING:

@@ -56,10 +56,17 @@ void model_hide_interpreter(struct model *model)
 		hide_in_stack(model, stack);
 }
 
+/* "clEnqueueNDRangeKernel": what the program called, though sonde's function of that name took it.
+ */
+static bool is_opencl(const char *name)
+{
+	return name[0] == 'c' && name[1] == 'l' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
 /* Of what sonde puts into programs. Its own program is one like any other. */
 static bool is_injected(const struct model *model, const struct model_function *function)
 {
-	return function->class == MODEL_CLASS_SONDE &&
+	return function->class == MODEL_CLASS_SONDE && !is_opencl(function->name) &&
 	       (function->module == MODEL_NONE ||
 		       strcmp(model->modules.items[function->module].name, "sonde") != 0);
 }
