@@ -7,6 +7,7 @@
  */
 #include "importers/torch_memory/torch_memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -302,9 +303,10 @@ static int torch_memory_read(struct trace **ret_trace, const char *path,
 /* A pickled dict whose keys are those of snapshots, or the same in JSON. */
 static bool torch_memory_knows(const char *head, size_t length)
 {
-	bool pickled =
-		length >= 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+	bool pickled;
 
+	assert(head);
+	pickled = length >= 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
 	if (!pickled && !import_is_json(head, length))
 		return false;
 	if (pickled)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Section: memory over time, by device, and which operators asked for it. */
+#include <assert.h>
 #include <string.h>
 
 #include "analyses/memory/memory.h"
@@ -147,12 +148,14 @@ static bool is_own(const char *frame, size_t length)
 /* The innermost frame stands last. */
 static void add_frames(struct result *result, const char *stack)
 {
-	size_t length = strlen(stack), end = length, begin;
+	size_t length, end, begin;
+	const char *separator;
 	bool has_own = false;
 
+	assert(stack); /* interned */
+	length = end = strlen(stack);
 	for (; end && !has_own; end = begin ? begin - 1 : 0) {
-		const char *separator = memrchr(stack, TRACE_STACK_SEPARATOR, end);
-
+		separator = memrchr(stack, TRACE_STACK_SEPARATOR, end);
 		begin = separator ? (size_t)(separator + 1 - stack) : 0;
 		has_own = is_own(stack + begin, end - begin);
 		if (has_own)
@@ -160,10 +163,8 @@ static void add_frames(struct result *result, const char *stack)
 	}
 	if (!has_own)
 		result_null(result);
-	begin = memrchr(stack, TRACE_STACK_SEPARATOR, length)
-			? (size_t)((const char *)memrchr(stack, TRACE_STACK_SEPARATOR, length) + 1 -
-				   stack)
-			: 0;
+	separator = memrchr(stack, TRACE_STACK_SEPARATOR, length);
+	begin = separator ? (size_t)(separator + 1 - stack) : 0;
 	result_text(result, length ? stack + begin : NULL);
 	result_text(result, length ? stack : NULL);
 }
