@@ -397,7 +397,8 @@ static void move_rows(struct modules *modules, struct module_row *moved, const u
 			row->parent = places[row->parent];
 		moved[places[i]] = *row;
 	}
-	memcpy(modules->rows.items, moved, count * sizeof(*moved));
+	if (count)
+		memcpy(modules->rows.items, moved, count * sizeof(*moved));
 	array_foreach (&modules->instances, instance)
 		instance->row = places[instance->row];
 	array_foreach (&modules->operators, op)

@@ -88,7 +88,7 @@ static int print_lines(struct top *top)
 
 static int draw_lines(struct top *top)
 {
-	struct top_lines marks;
+	struct top_lines marks = {0};
 	int r;
 
 	screen_size(&top->view.width, &top->view.height);
