@@ -508,21 +508,20 @@ static int merge_sources(const struct loading *loading, const char *output,
 	const struct capture_writer_options *options, uint64_t *ret_bytes, struct errmsg *err)
 {
 	size_t count = loading->sources.count;
-	struct model_source *clocks = calloc(count, sizeof(*clocks));
-	struct capture_merge_source *sources = calloc(count, sizeof(*sources));
-	int r = clocks && sources ? 0 : errmsg_set(err, -ENOMEM, "memory ran out");
+	_cleanup_free_ struct model_source *clocks = calloc(count, sizeof(*clocks));
+	_cleanup_free_ struct capture_merge_source *sources = calloc(count, sizeof(*sources));
+	int r;
 
-	for (size_t i = 0; r == 0 && i < count; i++)
+	if (!clocks || !sources)
+		return errmsg_set(err, -ENOMEM, "memory ran out");
+	for (size_t i = 0; i < count; i++)
 		clocks[i].path = loading->sources.items[i].path;
-	if (r == 0)
-		r = run_find_clocks(clocks, count, err);
-	for (size_t i = 0; r == 0 && i < count; i++)
+	r = run_find_clocks(clocks, count, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++)
 		sources[i] = (struct capture_merge_source){clocks[i].path, clocks[i].clock};
-	if (r == 0)
-		r = capture_merge(output, sources, count, options, ret_bytes, err);
-	free(clocks);
-	free(sources);
-	return r;
+	return capture_merge(output, sources, count, options, ret_bytes, err);
 }
 
 int load_merge(const char *const *paths, size_t count, const char *output,
