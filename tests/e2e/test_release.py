@@ -55,7 +55,7 @@ def system(tmp_path_factory, release):
     enter = 'mount -t proc proc "$0/proc"; mount --rbind /sys "$0/sys"; mount --rbind /dev "$0/dev"; exec chroot "$0" sh -ec "$1"'
 
     def in_root(script):
-        return run("unshare", "--mount", "sh", "-ec", enter, root, "cd /root; export LC_ALL=C.UTF-8\n" + script, timeout=300)
+        return run("unshare", "--mount", "sh", "-ec", enter, root, "unset SONDE; cd /root; export LC_ALL=C.UTF-8\n" + script, timeout=300)
 
     return in_root
 
@@ -141,7 +141,7 @@ def test_the_tarball_runs_from_any_folder(system):
 
 def test_the_deb_installs_runs_and_leaves_nothing(system):
     text = system(BUSY + "dpkg -i /release/*.deb >/dev/null; sonde record -q -o run.pftrace -- python3 busy.py; sonde report run.pftrace\n"
-                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde >/dev/null; find /usr -path '*sonde*'")
+                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde >/dev/null; find /usr/bin /usr/lib /usr/share -path '*sonde*'")
     check_report(text)
     assert text.splitlines()[-1] == "/usr/lib/python3/dist-packages/sonde/__init__.py"
 
