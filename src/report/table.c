@@ -19,6 +19,7 @@
 #define NAME_COLUMNS  28 /* that a name should have */
 #define WHOLE_COLUMNS                                                                              \
 	60 /* of a column that may be longer in some rows, where nothing is shortened */
+#define LONGEST_WHOLE 2000 /* a longer cell is shortened there, too: files may have any names */
 
 static size_t width_of(FILE *file, bool *ret_is_known)
 {
@@ -195,10 +196,12 @@ static void add_cell(struct strbuf *out, const struct table *table, size_t colum
 
 	if (!width)
 		return;
-	if (is_whole)
+	if (!is_whole)
+		shorten_cell(&shortened, &table->columns[column], text, width);
+	else if (strlen(text) <= LONGEST_WHOLE)
 		strbuf_add(&shortened, text);
 	else
-		shorten_cell(&shortened, &table->columns[column], text, width);
+		shorten_cell(&shortened, &table->columns[column], text, LONGEST_WHOLE);
 	columns = MIN(shorten_columns(strbuf_cstr(&shortened)), width);
 	if (table->columns[column].right)
 		pad(out, width - columns);

@@ -74,7 +74,7 @@ def test_names_of_a_megabyte(kernels, sonde, tmp_path):
     events = [event for number, name in enumerate(names) for event in launch_and_kernel(number + 1, 100 * number, name)]
     path = write_kineto(tmp_path / "long.json", events)
     assert kernels(path)[0] == {name: 1 for name in names}
-    assert max(map(len, sonde("report", path, check=0).stdout.splitlines())) < 1000
+    assert max(map(len, sonde("report", path, check=0).stdout.splitlines())) < 10000
 
 
 @pytest.mark.slow
