@@ -340,6 +340,17 @@ bool inject_open_folder(const char *path)
 	return is_open;
 }
 
+bool inject_open_in_child(void)
+{
+	char path[sizeof(gate_path)];
+
+	if (!is_child)
+		return true;
+	snprintf(path, sizeof(path), "%.*s", (int)(strlen(gate_path) - strlen("/" WIRE_GATE_NAME)),
+		gate_path);
+	return inject_open_folder(path);
+}
+
 bool inject_open(void)
 {
 	if (!inject_open_at_once())

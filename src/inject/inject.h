@@ -54,6 +54,11 @@ bool inject_open_at_once(void);
  */
 bool inject_open_folder(const char *path);
 /*
+ * For a runtime that starts: in a forked child, whose parent had opened the session, the child
+ * writes from now on, to a file of its own. True also where there is nothing to do.
+ */
+bool inject_open_in_child(void);
+/*
  * This process's file, the session's gate and its path, once the session is open; of a forked child
  * the file is NULL.
  */

@@ -61,7 +61,7 @@ bool runtime_enter(const struct runtime *runtime)
 		pthread_mutex_lock(&lock);
 		if (!was_entered[index]) {
 			was_entered[index] = true;
-			is_running[index] = start(index);
+			is_running[index] = inject_open_in_child() && start(index);
 		}
 		is_ours = is_running[index];
 		pthread_mutex_unlock(&lock);

@@ -156,6 +156,15 @@ def test_mig_instances_have_their_own_uuid(device, doubles, sonde_path):
     assert [row["name"] for row in part["devices"]] == ["Double of a GPU (MIG-0b000000)"]
 
 
+def test_a_child_is_the_first_to_use_cuda(device, doubles, sonde_path):
+    """The parent has opened the session with NVTX before it forked: the child writes to a file of its own."""
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    part, _, done = device(doubles / "play-cupti", library, doubles / "libcupti-double-13.so", "first-in-child",
+                           options=("--launch-stacks", "off"))
+    assert done.status == 0
+    assert part["count"] == 1000 and part["launches"]["count"] == 1000
+
+
 def test_faults_are_said(device, program):
     """Kernels without times, records that CUPTI dropped, work of a launch that nobody saw."""
     part, data, done = device(*program(1, "faults"), options=("--launch-stacks", "off"))

@@ -43,6 +43,7 @@
 #define LAUNCHES_PER_THREAD 50 /* all of them fit into one ring that nobody reads */
 
 static const struct double_functions *cupti;
+static int (*initialize)(void);    /* what libcuda calls when the program first uses CUDA */
 static _Atomic uint32_t originals; /* how often the calls themselves ran */
 static uint32_t calls;             /* that the program made */
 
@@ -515,6 +516,30 @@ static int play_rebuilt(void)
 		if (!wait_for_records())
 			return 9;
 	}
+	return 0;
+}
+
+/*
+ * The parent has opened the session and never uses CUDA; the child does, as workers of a server
+ * that forks do.
+ */
+static int play_first_in_child(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (initialize() != 1)
+			_exit(9);
+		for (uint32_t i = 1; i <= 1000; i++) {
+			launch(i);
+			emit_kernel(i);
+		}
+		exit(atomic_load(&originals) == calls ? 5 : 8);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+		WEXITSTATUS(status) != 5)
+		return 9;
 	return 0;
 }
 
@@ -1002,6 +1027,7 @@ static const struct {
 	{"destroyed", play_destroyed},
 	{"rebuilt", play_rebuilt},
 	{"fork", play_fork},
+	{"first-in-child", play_first_in_child},
 	{"taken-over", play_taken_over},
 	{"threads", play_threads},
 	{"window", play_window},
@@ -1041,12 +1067,39 @@ static void load_others(void)
 	}
 }
 
+static int get_no_table(uint32_t module, void *ret_table, unsigned *ret_count)
+{
+	(void)module, (void)ret_table, (void)ret_count;
+	return 0;
+}
+
+static const void *get_export(uint32_t table)
+{
+	static const struct {
+		size_t bytes;
+		int (*get)(uint32_t, void *, unsigned *);
+	} callbacks = {sizeof(callbacks), get_no_table};
+
+	(void)table;
+	return &callbacks;
+}
+
+/* NVTX opens the session, too. */
+static int open_by_nvtx(void *inject)
+{
+	int (*nvtx)(const void *(*)(uint32_t)) = NULL;
+
+	*(void **)&nvtx = dlsym(inject, "InitializeInjectionNvtx2");
+	if (!nvtx)
+		return 2;
+	nvtx(get_export);
+	return 0;
+}
+
 /* 0: all is well so far; else what the program ends with. */
-static int load(const char *inject_path, const char *cupti_path)
+static int load(const char *inject_path, const char *cupti_path, int is_child_first)
 {
 	void *inject, *library = dlopen(cupti_path, RTLD_NOW);
-	int (*initialize)(void);
-
 	cupti = library ? dlsym(library, "double_cupti") : NULL;
 	if (!cupti) {
 		fprintf(stderr, "play: no stand-in for CUPTI: %s\n", dlerror());
@@ -1059,7 +1112,7 @@ static int load(const char *inject_path, const char *cupti_path)
 		fprintf(stderr, "play: no InitializeInjection(): %s\n", dlerror());
 		return 2;
 	}
-	return initialize() == 1 ? 0 : 2;
+	return is_child_first ? open_by_nvtx(inject) : initialize() == 1 ? 0 : 2;
 }
 
 int main(int argument_count, char **arguments)
@@ -1073,7 +1126,7 @@ int main(int argument_count, char **arguments)
 	/* What is registered first runs last. */
 	if (strcmp(arguments[3], "asked-at-the-end") == 0)
 		atexit(ask_at_the_end);
-	status = load(arguments[1], arguments[2]);
+	status = load(arguments[1], arguments[2], !strcmp(arguments[3], "first-in-child"));
 	if (status)
 		return status;
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
