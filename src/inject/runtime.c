@@ -69,3 +69,19 @@ bool runtime_enter(const struct runtime *runtime)
 	errno = saved_errno;
 	return is_ours;
 }
+
+/* Children of multiprocessing call it: python/sonde/hooks/child_end.py. */
+__attribute__((visibility("default"))) void sonde_flush(void)
+{
+	bool is_ours[RUNTIMES_MAX];
+	int saved_errno = errno;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; runtimes[i]; i++)
+		is_ours[i] = is_running[i] && started_in == getpid();
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; runtimes[i]; i++)
+		if (is_ours[i] && runtimes[i]->flush)
+			runtimes[i]->flush();
+	errno = saved_errno;
+}

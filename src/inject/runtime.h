@@ -41,6 +41,11 @@ struct runtime {
 	 * that has ended, in bounded time. Not in a forked child.
 	 */
 	void (*stop)(void);
+	/*
+	 * The process is about to end without atexit(): writes what is known, in bounded time, as
+	 * `stop` does, and goes on. NULL: everything is written at once.
+	 */
+	void (*flush)(void);
 	/* In a forked child, whose gate is closed. NULL: it has nothing to forget. */
 	void (*fork_child)(void);
 };
@@ -54,3 +59,5 @@ extern const struct runtime *const runtimes[];
  * the runtime. False: there is no session, or the start failed. errno is kept.
  */
 bool runtime_enter(const struct runtime *runtime);
+/* For who ends by _exit(): the runtimes that were started write what they know. errno is kept. */
+void sonde_flush(void);

@@ -276,3 +276,42 @@ def test_critical_path_of_a_recording(device, program, sonde, tmp_path):
     assert 0 < sum(window["by_bound_ns"].values()) == window["path_ns"] <= window["until_ns"]
     named = {row["name"] for row in window["rows"] if row["bound_by"] == "gpu_compute_bound"}
     assert named and named <= {row["name"] for row in data["kernel"]["kernels"]}
+
+
+WORKER = """
+import ctypes, multiprocessing, os, struct, sys, time
+
+library, double = sys.argv[1:]
+
+def work():
+    cupti = ctypes.CDLL(double)
+    ctypes.CDLL(library).InitializeInjection()
+    functions = (ctypes.c_void_p * 4).in_dll(cupti, "double_cupti")
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int, ctypes.c_int32)(functions[0])
+    emit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)(functions[3])
+    for number in range(1, 1001):
+        call(2, 211, number, 0, 0)  # cudaLaunchKernel of the runtime
+        call(2, 211, number, 1, 0)
+        kernel, now = bytearray(%d), time.time_ns()
+        struct.pack_into("<I", kernel, 0, 10)
+        struct.pack_into("<QQ", kernel, 16, now, now + 100)
+        struct.pack_into("<I", kernel, 92, number)
+        emit(bytes(kernel), len(kernel))
+
+worker = multiprocessing.get_context("fork").Process(target=work)
+worker.start()
+worker.join()
+raise SystemExit(worker.exitcode)
+"""
+KERNEL_BYTES = 248  # of struct cupti_kernel
+
+
+def test_a_worker_of_multiprocessing_hands_over_at_its_end(device, doubles, sonde_path, tmp_path):
+    """It ends by os._exit(), long before records are asked for by the clock."""
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER % KERNEL_BYTES)
+    part, _, done = device("/usr/bin/python3", script, library, doubles / "libcupti-double-13.so",
+                           options=("--launch-stacks", "off"), env={"SONDE_CUDA_FLUSH_MS": "3600000"})
+    assert done.status == 0
+    assert part["count"] == part["launches"]["count"] == 1000

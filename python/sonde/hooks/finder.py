@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # Each group of hooks is the module sonde.hooks.<group>, loaded when the package of its name begins to be imported.
 GROUPS = ("torch", "transformers", "vllm")
 
-# The module whose threads get the names that the program gives them. Not a group: there is nothing to record.
-THREADING = "threading"
+# Modules of Python that are changed, and the files beside this one that do it. Not groups: they record nothing.
+PATCHES = {"threading": "thread_names.py", "multiprocessing.util": "child_end.py"}
 
 # What this file, which comes with the program, and the package agree on: the calls of `registry` below, the lines of
 # say(), and the names and fields that analyses look for. A later number is another agreement.
@@ -130,8 +130,8 @@ class HookFinder:
 
     def after(self, name: str) -> None:
         """A watched module has been executed without an error. It may have replaced itself by another object."""
-        if name == THREADING:
-            _name_threads()
+        if name in PATCHES:
+            _patch(name)
             return
         if self._registry is None:
             return
@@ -160,16 +160,17 @@ class HookFinder:
                 self.after(group)
 
 
-def _name_threads() -> None:
-    """Executes thread_names.py beside this file, which is no module of the program's."""
-    namespace: "Dict[str, Any]" = {"__name__": "sonde.hooks.thread_names"}
+def _patch(module: str) -> None:
+    """Executes a file of PATCHES, which is no module of the program's, and has it change the module."""
+    name = PATCHES[module]
+    namespace: "Dict[str, Any]" = {"__name__": "sonde.hooks." + name[: -len(".py")]}
     try:
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "thread_names.py")
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
         with open(path, encoding="utf-8") as source:
             exec(compile(source.read(), path, "exec"), namespace)
-        namespace["apply"](sys.modules[THREADING])
+        namespace["apply"](sys.modules[module])
     except Exception as error:
-        say(THREADING, THREADING, "Thread", ERROR, sentence(error))
+        say(module, module, "-", ERROR, sentence(error))
 
 
 def _load_registry() -> "Any":
@@ -201,9 +202,11 @@ def install(groups: "Iterable[str]", place: "Any" = None) -> HookFinder:
             sys.meta_path[sys.meta_path.index(place)] = _installed
         else:
             sys.meta_path.insert(0, _installed)
-    _installed.add([group for group in groups if group != THREADING])
-    if THREADING in groups:
-        _installed.watched.add(THREADING)
-        if THREADING in sys.modules:
-            _name_threads()
+    _installed.add([group for group in groups if group not in PATCHES])
+    for name in PATCHES:
+        if name not in groups:
+            continue
+        _installed.watched.add(name)
+        if name in sys.modules:
+            _patch(name)
     return _installed

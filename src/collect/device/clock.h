@@ -10,7 +10,7 @@
 
 #include "base/macros.h"
 
-#define DEVICE_CLOCK_PAIRS 64
+#define DEVICE_CLOCK_PAIRS 640
 /* Times beyond this, in any clock, are no honest process's: they could not be counted with. */
 #define DEVICE_MAX_NS (100ULL * 365 * 86400 * NS_PER_S)
 

@@ -113,5 +113,6 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 const struct runtime cuda_runtime = {
 	.start = start,
 	.stop = stop,
+	.flush = cuda_writer_flush,
 	.fork_child = in_child,
 };

@@ -10,7 +10,7 @@
  *
  * From the environment, beside SONDE_SESSION:
  *   SONDE_CUPTI            a libcupti to prefer to those that are found
- *   SONDE_CUDA_FLUSH_MS    how often records are asked for, 1000
+ *   SONDE_CUDA_FLUSH_MS    how often records are asked for, 100
  *   SONDE_CUDA_RECLAIM_MS  after so long the device activity is taken back from
  *                          another tool, 30000; 0: never
  */
@@ -153,5 +153,7 @@ bool cuda_send_notes(void);
 /* ---- writer.c ---- */
 
 bool cuda_writer_start(void);
+/* Has the writer send what was launched, and waits for that for a bounded time. */
+void cuda_writer_flush(void);
 /* Flushes, tells all and ends the writer, waiting for a bounded time. */
 void cuda_writer_stop(void);

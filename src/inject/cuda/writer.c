@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that calls CUPTI: it flushes once a second, notes pairs of clocks, switches tracing
- * with the gate, and sees when another tool took the device activity.
+ * The thread that calls CUPTI: it flushes ten times a second, notes pairs of clocks, switches
+ * tracing with the gate, and sees when another tool took the device activity.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,10 +32,11 @@
 #define DRAIN_LOOK_NS (5 * MS)
 
 /* SONDE_CUDA_FLUSH_MS, SONDE_CUDA_RECLAIM_MS. */
-static uint64_t flush_ns = SECOND, reclaim_ns = 30 * SECOND;
+static uint64_t flush_ns = 100 * MS, reclaim_ns = 30 * SECOND;
 
 static pthread_t thread;
 static _Atomic bool stopping;
+static _Atomic uint32_t flushes_wanted, flushes_done; /* by cuda_writer_flush() */
 static bool kinds_are_on;
 
 /* ---- clocks ---- */
@@ -315,6 +316,18 @@ static void follow_gate(void)
 
 /* ---- the thread ---- */
 
+/* Somebody waits until what was launched is sent. */
+static void serve_flush(void)
+{
+	uint32_t wanted = atomic_load_explicit(&flushes_wanted, memory_order_acquire);
+
+	if (wanted == atomic_load_explicit(&flushes_done, memory_order_relaxed))
+		return;
+	if (cuda.is_tracing && !watch.taken_ns)
+		await_work(inject_is_writable);
+	atomic_store_explicit(&flushes_done, wanted, memory_order_release);
+}
+
 static void wait_until(uint64_t until_ns)
 {
 	struct timespec until = {
@@ -337,6 +350,7 @@ static void *run(void *context)
 			return NULL;
 		follow_gate();
 		drain();
+		serve_flush();
 		now_ns = inject_now_ns();
 		if (now_ns >= next_ns) {
 			flush(0);
@@ -405,4 +419,19 @@ void cuda_writer_stop(void)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_S;
 	pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
+}
+
+void cuda_writer_flush(void)
+{
+	const struct timespec pause = {.tv_nsec = MS};
+	uint64_t until_ns = inject_now_ns() + STOP_S * SECOND;
+	uint32_t wanted;
+
+	if (!cuda.subscribed || is_stopping())
+		return;
+	wanted = 1 + atomic_fetch_add_explicit(&flushes_wanted, 1, memory_order_release);
+	sem_post(&cuda.wake);
+	while ((int32_t)(atomic_load_explicit(&flushes_done, memory_order_acquire) - wanted) < 0 &&
+		inject_now_ns() < until_ns)
+		nanosleep(&pause, NULL);
 }

@@ -67,7 +67,7 @@ def install():
     groups = [group.split(":")[0] for group in os.environ.get("SONDE_HOOKS", "none").split(",")]  # without options
     if groups == ["none"] or "SONDE_SESSION" not in os.environ or sys.version_info < (3, 8):
         return
-    groups.append("threading")  # whose threads get names
+    groups += ["threading", "multiprocessing.util"]  # whose threads get names, and whose children hand over their work
     trigger = Trigger(groups)
     sys.meta_path.insert(0, trigger)
     sys.meta_path.append(Package())
