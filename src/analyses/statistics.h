@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of many values; and the tests behind "significantly". Quantiles are two: HTA's
+ * Summaries of many values, and the tests behind "significantly". Quantiles are two: HTA's
  * figures are pandas', which lie between values, and times of steps and requests are ones that were
  * measured.
  */

@@ -36,7 +36,7 @@ struct http_request {
 
 struct http_answer {
 	long status;
-	uint64_t retry_after_s; /* 0: it was not said */
+	uint64_t retry_after_s; /* 0: none was given */
 	char text[400];         /* the begin of what it says */
 };
 

@@ -37,7 +37,7 @@ static __always_inline void count_wait(enum wait_counter counter)
 	__sync_fetch_and_add(&wait_counts[counter], 1);
 }
 
-/* ---- what is said ---- */
+/* ---- records ---- */
 
 /* More time for the stack that was sent last. */
 static __noinline int report_time(struct task_struct *task, __u64 waited_ns, __u64 now_ns)

@@ -323,7 +323,7 @@ const char *capture_window_reason_name(enum capture_window_reason reason);
 
 /*
  * Time in which was recorded: nothing else in the capture has a time outside of [begin_ns, end_ns),
- * but for intervals of energy, of which a part may lie in it. Of one number the last that is said
+ * but for intervals of energy, of which a part may lie in it. Of one number the last one written
  * counts.
  */
 struct capture_window {
@@ -351,7 +351,7 @@ struct capture_step {
 /* How the times of a capture became those of a run that it is a part of. */
 enum capture_clock_source {
 	CAPTURE_CLOCK_OWN,         /* they are as recorded */
-	CAPTURE_CLOCK_HOSTS,       /* by what the hosts' clocks said when it began */
+	CAPTURE_CLOCK_HOSTS,       /* by the hosts' clocks when it began */
 	CAPTURE_CLOCK_COLLECTIVES, /* and by when collectives and barriers ended */
 	CAPTURE_CLOCK_MAX,
 };
@@ -389,10 +389,10 @@ struct capture_session {
 	uint64_t start_boottime_ns;     /* CLOCK_BOOTTIME at the same moment */
 	uint64_t period_ns;             /* between samples of one CPU */
 	uint32_t cpu_count;
-	const char *wait_mode;     /* "off", "sample", "exact"; NULL: not said, off */
+	const char *wait_mode;     /* "off", "sample", "exact"; NULL: not recorded, off */
 	uint64_t wait_period_ns;   /* between two looks at a thread, with "sample" */
 	uint64_t wait_min_ns;      /* the stacks of shorter waits are not taken, with "exact" */
-	const char *launch_stacks; /* "off", "bpf", "inprocess"; NULL: not said, off */
+	const char *launch_stacks; /* "off", "bpf", "inprocess"; NULL: not recorded, off */
 	bool whole_machine;        /* all processes, not a command's or chosen ones */
 	/* In a run of several captures: the name of this one's file; NULL: it is the file itself.
 	 */

@@ -149,7 +149,7 @@ struct capture_trace {
 	const char *path;
 	uint64_t origin_ns; /* time in the capture of the trace's 0, modulo 2^64 */
 	uint64_t base_ns;
-	uint32_t rank; /* UINT32_MAX: not said */
+	uint32_t rank; /* UINT32_MAX: not known */
 	uint32_t world_size;
 	const char *backend;
 	const char *header;

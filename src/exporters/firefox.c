@@ -20,7 +20,7 @@
 #define OTHER            MODEL_CLASS_MAX
 #define RESOURCE_LIBRARY 1
 
-/* The rows of tables, as they are told apart: no padding. */
+/* The rows of tables, as they are compared: no padding. */
 struct func {
 	uint32_t name, file; /* strings; file MODEL_NONE */
 	uint32_t resource;   /* MODEL_NONE: none */

@@ -60,7 +60,7 @@ struct importer {
 	/* Of names, ended by NULL: a folder's other files are not looked at. NULL: those of others.
 	 */
 	const char *const *endings;
-	/* Of what is told by its name alone, ended by NULL: how names of its files end. NULL: by
+	/* Of kinds that only a name shows, ended by NULL: how names of its files end. NULL: by
 	 * how they begin. */
 	const char *const *names;
 	/* Is a file that begins so of this format? `head` is unpacked. NULL: see names. */

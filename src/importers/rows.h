@@ -20,7 +20,8 @@ struct import_rows {
 	uint32_t categories[TRACE_CATEGORY_MAX]; /* strings */
 };
 
-/* Of these functions each returns 0 or -ENOMEM, where nothing else is said. `options` may be NULL.
+/* Of these functions each returns 0 or -ENOMEM, where nothing else is stated. `options` may be
+ * NULL.
  */
 int import_rows_init(
 	struct import_rows *rows, const char *path, const struct trace_read_options *options);
@@ -30,7 +31,7 @@ void import_rows_done(struct import_rows *rows);
 int import_rows_text(
 	struct import_rows *rows, const char *text, size_t length, uint32_t *ret_string);
 
-/* With nothing said but these: neither names nor an order. */
+/* With nothing known but these: neither names nor an order. */
 struct trace_track import_rows_thread(int64_t pid, int64_t tid);
 /* The track of those numbers and texts, which is `track` where it was not known. `also`: one more
  * number that tells it from others; 0: nothing more does. */

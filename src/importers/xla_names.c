@@ -56,7 +56,8 @@ enum trace_category xla_work_category(const char *name)
 	return begins_with(name, "Memset") ? TRACE_MEMSET : TRACE_KERNEL;
 }
 
-/* Calls of the driver are told by their name, "cuLaunchKernel", and functions of Python by "$". */
+/* Calls of the driver are recognised by their name, "cuLaunchKernel", and functions of Python by
+ * "$". */
 enum trace_category xla_host_category(const char *name, bool has_correlation)
 {
 	const char *rest = begins_with(name, "cu")    ? name + 2

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What XLA's profiler (JAX, TensorFlow) calls things, in its Chrome JSON and in XPlane protobuf
- * alike: work of a device is told by the names of its process or plane, "/device:GPU:0", and of its
- * thread or line, "Stream #13(Compute)", of a TPU "XLA Ops". Other rows of a device are sums of
- * these, which count as annotations of the device.
+ * alike: work of a device is recognised by the names of its process or plane, "/device:GPU:0", and
+ * of its thread or line, "Stream #13(Compute)", of a TPU "XLA Ops". Other rows of a device are sums
+ * of these, which count as annotations of the device.
  */
 #pragma once
 

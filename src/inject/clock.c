@@ -70,7 +70,7 @@ static void measure(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
 	clock->speed = speed;
 }
 
-/* The latest time that the clock can have said. */
+/* The latest time that the clock can have shown. */
 static uint64_t latest(const struct inject_clock *clock)
 {
 	return clock->base_ns + (clock->limit_ticks * clock->ns_per_tick >> 32);

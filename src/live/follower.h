@@ -32,6 +32,6 @@ struct live_setup {
 
 /*
  * Returns when the recording has ended, the file cannot be read on, or the socket is closed: each
- * but the last was said in a message.
+ * but the last was sent in a message.
  */
 void live_follow(const struct live_setup *setup);

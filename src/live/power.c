@@ -23,7 +23,7 @@ int live_add_rail(struct live_figures *figures, const struct wire_energy_domain 
 	struct live_rail *rail;
 	int r = 0;
 
-	/* Ids count from 1; one that is there is said again, better. */
+	/* Ids count from 1; one that is there is sent again, better. */
 	while (r == 0 && figures->rails.count < domain->id)
 		r = array_append(&figures->rails, (struct live_rail){0});
 	if (r < 0)

@@ -360,7 +360,7 @@ static void warn_of_missing_ranks(struct trace *const *traces, size_t count)
 		missing == 1 ? "is" : "are");
 }
 
-/* Those of all ranks, in their order; said where that cannot be right. */
+/* Those of all ranks, in their order; a note where that cannot be right. */
 static void order_by_rank(struct model *model)
 {
 	struct trace **traces = model->traces.items;

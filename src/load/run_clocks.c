@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/collectives/calls.h"
 #include "analyses/device/communication.h"
-#include "analyses/program/collective_calls.h"
 #include "base/parallel.h"
 
 /* What a capture has of one collective; the texts are ids in its strings. */

@@ -424,7 +424,7 @@ static int visit_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	}
 	if (r < 0)
 		return r;
-	builder->site_lines.items[id] = site; /* of a site said twice, the last counts */
+	builder->site_lines.items[id] = site; /* of a site written twice, the last counts */
 	return 0;
 }
 

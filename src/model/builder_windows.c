@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows and steps: of a window said twice the last counts, and steps end where others begin. */
+/* Windows and steps: of a window written twice the last counts, and steps end where others begin.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,7 @@ static int compare_steps(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Where nobody said whose steps open a window: whose step began with it. */
+/* Where it is not known whose steps open a window: whose step began with it. */
 static void find_leaders(struct model_builder *builder)
 {
 	array_foreach (&builder->steps, raw) {

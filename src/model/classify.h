@@ -16,7 +16,7 @@ enum model_class classify_native(const char *path, bool is_program);
 /*
  * The class of a Python file as PyTorch's profiler names it: without the folder of sys.path that it
  * lies in, "torch/nn/modules/module.py", "threading.py", "train.py". An installed package that is
- * no framework cannot be told from a folder of the program then, and counts as the user's.
+ * no framework cannot be distinguished from a folder of the program then, and counts as the user's.
  */
 enum model_class classify_trimmed_python(const char *file_name);
 

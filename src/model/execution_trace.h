@@ -43,13 +43,13 @@ enum execution_match execution_match_from_text(struct execution_text text);
 /* Of device nodes. */
 struct execution_work {
 	struct execution_text category; /* "kernel", "gpu_memcpy", "gpu_memset" */
-	int64_t device, stream;         /* TRACE_NO_NUMBER: not said */
+	int64_t device, stream;         /* TRACE_NO_NUMBER: not known */
 	uint64_t correlation, bytes;
 	uint32_t grid[3], block[3];
 	uint64_t graph, graph_node;       /* 0: of none */
-	struct execution_text group_name; /* of communication; empty: not said */
+	struct execution_text group_name; /* of communication; empty: not known */
 	struct execution_text group_ranks, collective, dtype;
-	int64_t in_elements, out_elements, group_size; /* TRACE_NO_NUMBER: not said */
+	int64_t in_elements, out_elements, group_size; /* TRACE_NO_NUMBER: not known */
 	int64_t source, destination;                   /* ranks, of sends and receives */
 };
 

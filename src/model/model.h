@@ -355,7 +355,8 @@ struct model_launches {
 	uint64_t launches;        /* that gave work to a device; not those that were captured */
 	uint64_t stacks;          /* of launches; those that came */
 	uint64_t complete_stacks; /* of these: reaching the thread's entry */
-	/* Of `stacks`: that of an earlier launch, as the program said; and how right that was. */
+	/* Of `stacks`: that of an earlier launch, as the program gave it; and how right that was.
+	 */
 	uint64_t known_stacks;
 	uint64_t checked_stacks, wrong_stacks; /* taken all the same; of these: they differed */
 	uint64_t without_work[WIRE_DEVICE_UNTIMED_MAX]; /* no device work followed, by reason;

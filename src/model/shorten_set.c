@@ -17,7 +17,7 @@
 #include "base/text.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
-/* Alike names are told apart again in smaller groups. */
+/* Equal names are distinguished again in smaller groups. */
 #define DEPTH_MAX 8
 
 static bool is_word(char byte)
@@ -151,7 +151,7 @@ void shorten_kernel(struct strbuf *out, const char *name, size_t columns)
 
 struct names {
 	const char *const *names;
-	char **cores; /* what is told apart */
+	char **cores; /* what is compared */
 	char **texts; /* as they are shown */
 	size_t columns;
 	bool is_function;

@@ -335,6 +335,30 @@ const struct trace_op *trace_op(const struct trace *trace, const struct trace_ev
 	return has && event->detail != MODEL_NONE ? &trace->ops.items[event->detail] : NULL;
 }
 
+int trace_others_each(const struct trace *trace, uint32_t others,
+	int (*take)(void *userdata, const struct json_text *key, const struct json_text *value),
+	void *userdata)
+{
+	_cleanup_strbuf_ struct strbuf object = {0};
+	struct json_reader reader = {.is_last = true};
+	struct json_text key, value;
+	int r = 0;
+
+	if (!others)
+		return 0;
+	strbuf_addf(&object, "{%s}", trace_text(trace, others));
+	if (strbuf_status(&object) < 0)
+		return -ENOMEM;
+	reader.at = object.data;
+	reader.end = object.data + object.length;
+	if (json_reader_enter(&reader, '{') != JSON_OK)
+		return 0;
+	while (r >= 0 && json_reader_member(&reader, &key) == JSON_OK &&
+		json_reader_value(&reader, &value) == JSON_OK)
+		r = take(userdata, &key, &value);
+	return MIN(r, 0);
+}
+
 uint32_t trace_launch(const struct trace *trace, const struct trace_event *work)
 {
 	uint64_t row;

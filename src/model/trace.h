@@ -66,7 +66,7 @@ struct trace_track {
 	int64_t pid, tid; /* TRACE_NO_NUMBER: not a number, see the texts */
 	uint32_t pid_text, tid_text;
 	uint32_t process_name, thread_name, process_labels;
-	int64_t process_sort, thread_sort; /* TRACE_NO_NUMBER: not said */
+	int64_t process_sort, thread_sort; /* TRACE_NO_NUMBER: not known */
 	/* Whose rows these are: 0: thread `tid`; another thread of the process, which has lines of
 	 * several kinds in a file that sonde wrote; TRACE_OF_PROCESS: no thread's. */
 	int64_t owner_tid;
@@ -110,27 +110,27 @@ struct trace_op {
 
 /* Of device work, and of what waits for it. */
 struct trace_work {
-	int64_t device, context, stream; /* TRACE_NO_NUMBER: not said */
+	int64_t device, context, stream; /* TRACE_NO_NUMBER: not known */
 	uint64_t bytes;                  /* of copies and fills */
 	double bandwidth_gbps; /* "memory bandwidth (GB/s)": finer than the times of old files; 0:
-				  not said */
-	uint32_t grid[3], block[3]; /* 0: not said */
+				  not known */
+	uint32_t grid[3], block[3]; /* 0: not known */
 	uint32_t registers, shared_bytes;
 	uint64_t graph, graph_node; /* 0: of none */
-	int64_t queued_ns;          /* TRACE_NO_NUMBER: not said */
+	int64_t queued_ns;          /* TRACE_NO_NUMBER: not known */
 	/* Of cuda_sync. */
 	uint32_t sync_kind;              /* string: "Stream Wait Event" … */
-	int64_t wait_stream, wait_event; /* TRACE_NO_NUMBER: not said */
-	uint64_t wait_correlation;       /* of the call that recorded the event; 0: not said */
+	int64_t wait_stream, wait_event; /* TRACE_NO_NUMBER: not known */
+	uint64_t wait_correlation;       /* of the call that recorded the event; 0: not known */
 	uint32_t collective;             /* index; MODEL_NONE: none */
 	uint32_t others;                 /* as in struct trace_op */
 	uint32_t recorded; /* the model's device work, its index + 1; 0: of no recording */
 };
 
-/* What a communication kernel, or its operator, moves among whom. Strings 0: not said. */
+/* What a communication kernel, or its operator, moves among whom. Strings 0: not known. */
 struct trace_collective {
 	uint32_t name, dtype;
-	int64_t in_elements, out_elements, group_size;       /* TRACE_NO_NUMBER: not said */
+	int64_t in_elements, out_elements, group_size;       /* TRACE_NO_NUMBER: not known */
 	uint32_t group_name, group_description, group_ranks; /* ranks: "[0, 1]" */
 	uint32_t in_split, out_split;
 	int64_t source, destination, sequence;
@@ -144,7 +144,7 @@ struct trace_collective {
 #define TRACE_STACK           "stack"
 #define TRACE_STACK_SEPARATOR ';'
 
-/* "[memory]": of events of TRACE_CPU_INSTANT. TRACE_NO_NUMBER: not said. */
+/* "[memory]": of events of TRACE_CPU_INSTANT. TRACE_NO_NUMBER: not known. */
 struct trace_memory {
 	uint64_t address;
 	int64_t bytes; /* negative: released */
@@ -203,8 +203,8 @@ struct trace {
 	const struct model *recorded; /* the recording that the rows are made of, which outlives
 					 them where it is needed; NULL: another tool's, or gone */
 	uint64_t recorded_from_ns;    /* the model's time of 0; of a recording */
-	uint32_t rank;                /* MODEL_NONE: not said */
-	uint32_t world_size;          /* 0: not said */
+	uint32_t rank;                /* MODEL_NONE: not known */
+	uint32_t world_size;          /* 0: not known */
 	uint32_t backend;             /* string */
 	bool is_narrowed;             /* filters left some rows out */
 	int64_t first_row_ns;         /* then: the start of the first of all */
@@ -274,6 +274,14 @@ bool trace_is_xla(const struct trace *trace);
 /* NULL when there is none. */
 const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event);
 const struct trace_op *trace_op(const struct trace *trace, const struct trace_event *event);
+/*
+ * Calls `take` for each member of `others`, a string of the trace (see struct trace_op), until one
+ * is damaged or `take` returns less than 0, which is returned. Strings have their quotes. Returns
+ * 0, -ENOMEM, or what `take` did.
+ */
+int trace_others_each(const struct trace *trace, uint32_t others,
+	int (*take)(void *userdata, const struct json_text *key, const struct json_text *value),
+	void *userdata);
 
 /* "" when it is not known. */
 const char *trace_device_name(const struct trace *trace, int64_t number);

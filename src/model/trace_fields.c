@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* A member of a struct; its value `none` means that it is not said. */
+/* A member of a struct; its value `none` means that it is not known. */
 struct member {
 	uint8_t field, size;
 	uint16_t offset;
@@ -178,7 +178,7 @@ void trace_fields_get(
 	}
 }
 
-/* Members that the row lacks are not said. */
+/* Members that the row lacks are not known. */
 static void set_members(enum part part, const struct capture_trace_row *row, void *to)
 {
 	const struct member *member = parts[part].members, *end = member + parts[part].count;

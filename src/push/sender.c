@@ -35,7 +35,8 @@ struct line {
 	struct sender_counts *counts;
 	uint64_t wait_ns; /* after the last failure; 0: there was none */
 	uint64_t next_ns; /* not before */
-	bool is_dropping; /* windows were removed before they were delivered, and that was said */
+	bool is_dropping; /* windows were removed before they were delivered, and that was reported
+			   */
 };
 
 struct sender {

@@ -54,7 +54,7 @@ static int read_answer(
 	return r;
 }
 
-/* What became of the child, and of what it said. */
+/* What became of the child, and of its output. */
 static int conclude(int r, int status, const struct head *head, const struct strbuf *answered,
 	struct strbuf *out, struct errmsg *err)
 {

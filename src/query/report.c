@@ -2,8 +2,8 @@
 /* The report: the model is selected and weighed, its rows are made, and its sections written. */
 #include <errno.h>
 
+#include "analyses/collectives/calls.h"
 #include "analyses/device/idle_spans.h"
-#include "analyses/program/collective_calls.h"
 #include "analyses/program/trace_programs.h"
 #include "analyses/trace_narrow.h"
 #include "compat/hta/hta.h"

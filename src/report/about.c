@@ -363,7 +363,7 @@ static void say_stacks(struct result *result, const struct model *model,
 	enum wire_stop worst = completeness_worst_stop(completeness);
 	bool is_bpf = strcmp(model->session.unwind_mode, "bpf") == 0;
 	_cleanup_strbuf_ struct strbuf text = {0};
-	double stopped; /* share, rounded so that "100 %" is never said of less */
+	double stopped; /* share, rounded so that less is never shown as "100 %" */
 
 	if (!completeness->user_stacks)
 		return;

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/map.h"
 
-/* A client that was told to ask again has this time to do it. */
+/* A client that was asked to come back has this time to do it. */
 #define COMES_BACK_NS (15 * NS_PER_S)
 /* A process is ended when nobody has asked it for so long. */
 #define IDLE_NS (900 * NS_PER_S)
@@ -36,7 +36,7 @@ static void remove_answer(struct answers *answers, struct answer *answer)
 	answer_free(answer);
 }
 
-/* A client was told to ask again for it, and has time left to do so. */
+/* A client was asked to come back for it, and has time left to do so. */
 static bool comes_back(const struct answers *answers, const struct answer *answer)
 {
 	return answer->leave_by_ns > answers->now_ns;
@@ -178,7 +178,7 @@ static bool has_running(const struct answers *answers, const struct room *room)
 static const char old_version[] =
 	"the capture has changed since its tracks were listed: ask for them again";
 
-/* What was made of the shorter file is only for those who were told to come back for it. */
+/* What was made of the shorter file is only for those who were asked to come back for it. */
 static void reload(struct room *room, const struct capture_identity *identity)
 {
 	struct answers *answers = room->answers;

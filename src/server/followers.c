@@ -33,7 +33,7 @@ struct follower {
 	uint64_t device, inode;
 	pid_t pid;
 	struct strbuf pending; /* the beginning of the next message */
-	bool has_said_end, is_final;
+	bool has_sent_end, is_final;
 };
 
 /* What is known of a capture from one look to the next. */
@@ -109,7 +109,7 @@ static bool take_messages(struct follower *follower)
 		at += sizeof(packet);
 		publish(follower, (enum live_message)packet.message, pending->data + at,
 			packet.length);
-		follower->has_said_end = packet.message == LIVE_ENDED;
+		follower->has_sent_end = packet.message == LIVE_ENDED;
 		follower->is_final = packet.is_final;
 		at += packet.length;
 	}
@@ -187,7 +187,7 @@ static void readable(struct loop_watch *watch)
 	if (is_again || (got > 0 && take_messages(follower)))
 		return;
 	note_end(follower);
-	if (!follower->has_said_end)
+	if (!follower->has_sent_end)
 		note_crash(follower);
 	end_follower(follower);
 }
@@ -291,7 +291,7 @@ static void follow(struct followers *followers, struct look *look, uint64_t now_
 		return;
 	if (!look->has_messages)
 		forget_oldest(followers);
-	/* What was said of it before is of another beginning. */
+	/* What was sent of it before is of another beginning. */
 	bus_forget(followers->setup.bus, look->capture->id);
 	look->generation++;
 	if (start_follower(followers, look->capture, look) < 0)

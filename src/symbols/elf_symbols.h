@@ -18,7 +18,7 @@ struct symbol_candidate {
 	const char *name; /* points into the file */
 	uint32_t rank;    /* among names of one start the highest is the best */
 	bool sized;       /* false: the file gives no size, `end` is the end of the section */
-	bool label;       /* not sized, local, and not said to be a function */
+	bool label;       /* not sized, local, and not known to be a function */
 	bool exported;    /* of .dynsym, which names no local functions */
 };
 

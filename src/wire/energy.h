@@ -73,7 +73,8 @@ enum wire_energy_gap {
 	WIRE_ENERGY_IMPLAUSIBLE, /* more than the domain can take: a reset, a counter that jumped */
 	WIRE_ENERGY_WENT_BACK,   /* a counter that does not wrap was less than before */
 	WIRE_ENERGY_SUSPENDED,   /* the machine slept */
-	WIRE_ENERGY_STALLED,     /* the source did not answer in time, or said the same for long */
+	WIRE_ENERGY_STALLED, /* the source did not answer in time, or gave the same value for long
+			      */
 	WIRE_ENERGY_SOURCE_ENDED, /* it vanished; a replay's last reading */
 	WIRE_ENERGY_GAP_MAX
 };

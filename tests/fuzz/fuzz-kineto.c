@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "../unit/kineto-text.h"
-#include "analyses/program/collectives.h"
+#include "analyses/collectives/collectives.h"
 #include "analyses/program/modules.h"
 #include "importers/importer.h"
 #include "rows.h"

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyses/program/collective_calls.h"
-#include "analyses/program/collective_size.h"
-#include "analyses/program/collectives.h"
+#include "analyses/collectives/calls.h"
+#include "analyses/collectives/collectives.h"
+#include "analyses/collectives/size.h"
 
 #define MS     INT64_C(1000000)
 #define US     INT64_C(1000)

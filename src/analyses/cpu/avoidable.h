@@ -2,7 +2,7 @@
 /*
  * Costs that a program can often do without, recognised in the stacks of its threads: a slow
  * library, threads that spin, loops in the interpreter, waiting for data; and what keeps CPUs from
- * running it. What is said of them, and from which share on, stands in
+ * running it. Their sentences, and the shares from which they count, stand in
  * report/cpu/avoidable_rules.c.
  *
  * To add one: a value below, what recognises it in avoidable.c, its rule in the report's

@@ -346,7 +346,7 @@ static enum op_category of_operator(struct finding *finding, const struct trace_
 	return (enum op_category)(*known - 1);
 }
 
-/* What the operators around a row are, where the inner ones have said `category`. */
+/* What the operators around a row are, where the inner ones are of `category`. */
 static enum op_category of_operators_around(
 	struct finding *finding, uint32_t row, enum op_category category)
 {

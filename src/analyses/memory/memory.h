@@ -11,7 +11,7 @@
 struct trace_memory_point {
 	int64_t time_ns;
 	int64_t allocated; /* bytes in use: by the allocator, else as far as was seen */
-	int64_t reserved;  /* bytes; TRACE_NO_NUMBER: not said */
+	int64_t reserved;  /* bytes; TRACE_NO_NUMBER: not known */
 };
 
 /* Who asked for memory. */
@@ -31,14 +31,14 @@ struct trace_memory_stack {
 };
 
 struct trace_memory_device {
-	int64_t type, id; /* PyTorch's: type 0 is the CPU, 1 is CUDA; TRACE_NO_NUMBER: not said */
+	int64_t type, id; /* PyTorch's: type 0 is the CPU, 1 is CUDA; TRACE_NO_NUMBER: not known */
 	uint64_t allocations, releases;
 	uint64_t allocated_bytes, released_bytes;
 	int64_t peak_ns;       /* when most was allocated */
 	int64_t peak;          /* bytes */
-	int64_t peak_reserved; /* TRACE_NO_NUMBER: not said */
+	int64_t peak_reserved; /* TRACE_NO_NUMBER: not known */
 	/* Reserved by the allocator and in use by nobody: at the peak, and at the time when it was
-	 * most. TRACE_NO_NUMBER: not said. */
+	 * most. TRACE_NO_NUMBER: not known. */
 	int64_t unused_at_peak, most_unused, most_unused_ns;
 	uint64_t peak_unseen; /* of the peak: allocated before the trace, by whom is not known */
 	uint64_t unreleased;  /* addresses given out and not taken back in the trace */

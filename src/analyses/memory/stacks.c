@@ -32,36 +32,20 @@ void memory_stacks_done(struct memory_stacks *stacks)
 
 /* ---- as the file has it ---- */
 
-static int read_given(struct memory_stacks *stacks, const char *others, uint32_t *ret_stack)
+static int take_stack(void *userdata, const struct json_text *key, const struct json_text *value)
 {
-	_cleanup_strbuf_ struct strbuf object = {0}, plain = {0};
-	struct json_reader reader = {.is_last = true};
-	struct json_text key, value;
-	enum json_status status;
+	const struct json_text text = json_text_inside(value);
+	struct strbuf *stack = userdata;
 
-	strbuf_addf(&object, "{%s}", others);
-	if (strbuf_status(&object) < 0)
-		return -ENOMEM;
-	reader.at = object.data;
-	reader.end = object.data + object.length;
-	status = json_reader_enter(&reader, '{');
-	while (status == JSON_OK && json_reader_member(&reader, &key) == JSON_OK) {
-		status = json_reader_value(&reader, &value);
-		if (status != JSON_OK || !json_text_equals(&key, TRACE_STACK) ||
-			!json_text_is_string(&value))
-			continue;
-		value = json_text_inside(&value);
-		json_text_unescape(&plain, &value);
-		if (strbuf_status(&plain) < 0)
-			return -ENOMEM;
-		return MIN(
-			intern_add(stacks->texts, strbuf_cstr(&plain), plain.length, ret_stack), 0);
-	}
-	return 0;
+	if (stack->length || !json_text_equals(key, TRACE_STACK) || !json_text_is_string(value))
+		return 0;
+	json_text_unescape(stack, &text);
+	return strbuf_status(stack);
 }
 
 static int find_given(struct memory_stacks *stacks, uint32_t others, uint32_t *ret_stack)
 {
+	_cleanup_strbuf_ struct strbuf stack = {0};
 	uint64_t known;
 	int r;
 
@@ -69,8 +53,13 @@ static int find_given(struct memory_stacks *stacks, uint32_t others, uint32_t *r
 		*ret_stack = (uint32_t)known;
 		return 0;
 	}
-	r = read_given(stacks, trace_text(stacks->trace, others), ret_stack);
-	return r < 0 ? r : map_u64_set(&stacks->given, others, *ret_stack);
+	r = trace_others_each(stacks->trace, others, take_stack, &stack);
+	if (r < 0)
+		return r;
+	if (stack.length &&
+		intern_add(stacks->texts, strbuf_cstr(&stack), stack.length, ret_stack) < 0)
+		return -ENOMEM;
+	return map_u64_set(&stacks->given, others, *ret_stack);
 }
 
 /* ---- the rows around it ---- */

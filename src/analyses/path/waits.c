@@ -239,7 +239,7 @@ static uint32_t work_before_event(
 		start_of(source, (uint32_t)record));
 }
 
-static int add_told(struct trace_path_source *source, const struct trace_event *event)
+static int add_given(struct trace_path_source *source, const struct trace_event *event)
 {
 	struct trace_path_waits *waits = source->waits;
 	const struct trace_work *wait = trace_work(source->trace, event);
@@ -368,7 +368,7 @@ int trace_path_waits_init(struct trace_path_source *source)
 	r = r ?: find_before(source);
 	array_foreach (&source->trace->events, event) {
 		if (r == 0 && event->category == TRACE_SYNC && trace_view_has(source->view, event))
-			r = add_told(source, event);
+			r = add_given(source, event);
 	}
 	return r ?: infer_waits(source);
 }

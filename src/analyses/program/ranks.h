@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "analyses/collectives/collectives.h"
 #include "analyses/inference/span_cost.h"
-#include "analyses/program/collectives.h"
 
 /* What a rank may do more of. */
 enum rank_difference {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of fewer steps nothing is said. */
+/* Fewer steps are not judged. */
 #define FEWEST_STEPS 4U
 /* Standard deviations of a normal distribution with this median deviation. */
 #define DEVIATIONS      3.5

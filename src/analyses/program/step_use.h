@@ -5,8 +5,7 @@
  * A step is odd if its duration is further from the median than 3.5 standard deviations, as the
  * median of all deviations has them (times 1.4826), and than 5 % of the median. The first steps
  * that are longer by that much are warm-up, half of all at most; the median and the deviations that
- * the others are compared with are then of the rest. Of fewer than four steps that ended nothing is
- * said.
+ * the others are compared with are then of the rest. Fewer than four ended steps are not judged.
  */
 #pragma once
 

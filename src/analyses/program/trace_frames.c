@@ -16,7 +16,7 @@
 struct described {
 	struct strbuf name, module;
 	bool has_file; /* the module is a source file */
-	uint32_t line; /* 0: not said */
+	uint32_t line; /* 0: not known */
 	enum capture_frame_kind kind;
 	enum model_class class;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What threads did while devices were idle, of another tool's trace: each gap (device/idle.h) is
- * told apart by the rows that the thread was in which launched the next work.
+ * distinguished by the rows that the thread was in which launched the next work.
  */
 #pragma once
 

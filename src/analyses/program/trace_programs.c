@@ -170,7 +170,7 @@ static int add_threads(struct making *making, const struct trace_view *view, uin
 
 /* ---- steps and ranges ---- */
 
-/* Where nothing else is said, steps are those of PyTorch's profiler. */
+/* Where no other name is given, steps are those of PyTorch's profiler. */
 #define STEP_NAME "ProfilerStep"
 
 /* What sonde writes with steps and ranges of recordings. */
@@ -186,10 +186,10 @@ static void given_done(struct given *given)
 	strbuf_done(&given->name);
 }
 
-static void take_given(
-	struct given *given, const struct json_text *key, const struct json_text *value)
+static int take_given(void *userdata, const struct json_text *key, const struct json_text *value)
 {
 	const struct json_text text = json_text_inside(value);
+	struct given *given = userdata;
 
 	if (json_text_equals(key, TRACE_END)) {
 		given->is_cut = json_text_equals(&text, TRACE_END_CUT);
@@ -200,6 +200,7 @@ static void take_given(
 	} else if (json_text_equals(key, "bytes") || json_text_equals(key, "Bytes")) {
 		given->has_bytes = json_text_u64(&text, &given->bytes) == 0;
 	}
+	return strbuf_status(&given->name);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -207,27 +208,8 @@ static int read_given(
 	struct given *given, const struct trace_view *view, const struct trace_event *event)
 {
 	const struct trace_op *op = trace_op(view->trace, event);
-	_cleanup_strbuf_ struct strbuf object = {0};
-	struct json_reader reader = {.is_last = true};
-	struct json_text key, value;
-	enum json_status status;
 
-	if (!op || !op->others)
-		return 0;
-	strbuf_addf(&object, "{%s}", trace_text(view->trace, op->others));
-	if (strbuf_status(&object) < 0)
-		return -ENOMEM;
-	reader.at = object.data;
-	reader.end = object.data + object.length;
-	status = json_reader_enter(&reader, '{');
-	while (status == JSON_OK) {
-		status = json_reader_member(&reader, &key);
-		if (status == JSON_OK)
-			status = json_reader_value(&reader, &value);
-		if (status == JSON_OK)
-			take_given(given, &key, &value);
-	}
-	return strbuf_status(&given->name);
+	return op ? trace_others_each(view->trace, op->others, take_given, given) : 0;
 }
 
 static int add_step(struct making *making, const struct model_range *range, uint64_t number,

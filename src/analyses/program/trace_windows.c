@@ -51,19 +51,25 @@ static bool is_profiler(const struct trace_view *view, const struct trace_event 
 	       begins_with(trace_text(view->trace, event->name), "PyTorch Profiler (");
 }
 
-static void take_member(struct model_window *window, const struct trace_view *view,
-	const struct trace_event *event, const struct json_text *key, const struct json_text *value)
+struct members {
+	struct model_window *window;
+	const char *name; /* of the row */
+};
+
+static int take_member(void *userdata, const struct json_text *key, const struct json_text *value)
 {
 	const struct json_text text = json_text_inside(value);
+	const struct members *members = userdata;
+	struct model_window *window = members->window;
 	uint64_t number = 0;
 
 	if (json_text_equals(key, "label")) {
-		window->label = trace_text(view->trace, event->name);
-		return;
+		window->label = members->name;
+		return 0;
 	}
 	model_window_take_name(window, key, &text);
 	if (json_text_u64(&text, &number) < 0)
-		return;
+		return 0;
 	if (json_text_equals(key, "number"))
 		window->number = (uint32_t)MIN(number, (uint64_t)UINT32_MAX);
 	else if (json_text_equals(key, "leader_pid"))
@@ -72,6 +78,7 @@ static void take_member(struct model_window *window, const struct trace_view *vi
 		window->first_step = number;
 	else if (json_text_equals(key, "last_step"))
 		window->last_step = number;
+	return 0;
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -79,27 +86,9 @@ static int read_members(
 	struct model_window *window, const struct trace_view *view, const struct trace_event *event)
 {
 	const struct trace_op *op = trace_op(view->trace, event);
-	_cleanup_strbuf_ struct strbuf object = {0};
-	struct json_reader reader = {.is_last = true};
-	struct json_text key, value;
-	enum json_status status;
+	struct members members = {window, trace_text(view->trace, event->name)};
 
-	if (!op || !op->others)
-		return 0;
-	strbuf_addf(&object, "{%s}", trace_text(view->trace, op->others));
-	if (strbuf_status(&object) < 0)
-		return -ENOMEM;
-	reader.at = object.data;
-	reader.end = object.data + object.length;
-	status = json_reader_enter(&reader, '{');
-	while (status == JSON_OK) {
-		status = json_reader_member(&reader, &key);
-		if (status == JSON_OK)
-			status = json_reader_value(&reader, &value);
-		if (status == JSON_OK)
-			take_member(window, view, event, &key, &value);
-	}
-	return 0;
+	return op ? trace_others_each(view->trace, op->others, take_member, &members) : 0;
 }
 
 static int add_window(struct trace_windows *windows, const struct trace_view *view,

@@ -91,10 +91,9 @@ static int copy_json(struct collector *collector, uint32_t string, uint32_t *ret
 		if (*at == ',' && !inside)
 			strbuf_add_char(&text, ' ');
 	}
-	r = strbuf_status(&text);
-	r = r
-		    ?: intern_add(&collector->roofline->strings, strbuf_cstr(&text), text.length,
-			       ret_string);
+	if (strbuf_status(&text) < 0)
+		return -ENOMEM;
+	r = intern_add(&collector->roofline->strings, strbuf_cstr(&text), text.length, ret_string);
 	return r < 0 ? r : 0;
 }
 
@@ -308,19 +307,19 @@ static int add_operators(struct roofline *roofline)
 	int r = 0;
 
 	array_foreach (&roofline->rows, row) {
+		const struct roofline_operator empty = {.name = row->name,
+			.family = row->family,
+			.flop = NAN,
+			.bytes = NAN,
+			.roof_ns = NAN,
+			.saves_ns = NAN};
 		struct roofline_operator *op;
 		uint64_t index = roofline->operators.count;
 
 		if (!map_u64_get(&known, row->name, &index)) {
 			r = map_u64_set(&known, row->name, index);
-			r = r
-				    ?: array_append(&roofline->operators,
-					       (struct roofline_operator){.name = row->name,
-						       .family = row->family,
-						       .flop = NAN,
-						       .bytes = NAN,
-						       .roof_ns = NAN,
-						       .saves_ns = NAN});
+			if (r == 0)
+				r = array_append(&roofline->operators, empty);
 		}
 		if (r < 0)
 			break;

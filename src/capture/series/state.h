@@ -56,7 +56,7 @@ struct series_launches {
 	ARRAY_OF(struct series_launch) launches;
 };
 
-/* What a process said once of its devices and graphs. */
+/* What a process reports once about its devices and graphs. */
 struct series_definition {
 	struct capture_device_event event; /* kind MAX: it is a launch, with its stack */
 	struct capture_launch launch;

@@ -195,7 +195,7 @@ static int split_device_event(void *context, const struct capture_device_event *
 	return r;
 }
 
-/* An end says no domain, and tracks of a process no number: as their begins said. */
+/* An end has no domain, and tracks of a process have no number: those of their begins count. */
 static int complete_range(struct split *split, struct capture_range_event *event)
 {
 	uint64_t known;

@@ -34,7 +34,7 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 /* The file takes its place now, and grows there: a recording that is killed leaves what it has. */
 int capture_writer_name(struct capture_writer *writer, struct errmsg *err);
 /*
- * A writer without a file: all that is said to it goes to the visitor at once, interned things once
+ * A writer without a file: everything written goes to the visitor at once, interned things once
  * each. Its flush does nothing.
  */
 int capture_writer_open_live(struct capture_writer **ret_writer,
@@ -84,8 +84,8 @@ int capture_writer_range(struct capture_writer *writer, const struct capture_ran
 int capture_writer_counter(struct capture_writer *writer, const struct capture_counter *counter);
 /*
  * Rails that take energy, how much they took, in what state, and which kinds of sources there are
- * not: see wire/energy.h. A domain is said before its intervals, and again when what is known of it
- * changes: the last one counts. An interval may reach over the edge of a window: readers cut it.
+ * not: see wire/energy.h. A domain is written before its intervals, and again when what is known of
+ * it changes: the last one counts. An interval may reach over the edge of a window: readers cut it.
  */
 int capture_writer_energy_domain(
 	struct capture_writer *writer, const struct wire_energy_domain *domain);
@@ -96,9 +96,9 @@ int capture_writer_energy_state(
 int capture_writer_energy_absence(
 	struct capture_writer *writer, const struct wire_energy_absence *absence);
 /*
- * Said when a window opens, with end_ns 0, and again when it closes; one that was not said before
- * may be said whole. Viewers see windows on a track of their own, and the steps of each process on
- * one below the process. Steps of a window may be said until the next one opens.
+ * Written when a window opens, with end_ns 0, and again when it closes; one that was not written
+ * before may be written at once. Viewers see windows on a track of their own, and the steps of each
+ * process on one below the process. Steps of a window may be written until the next one opens.
  */
 int capture_writer_window(struct capture_writer *writer, const struct capture_window *window);
 /* In the order of each process's steps. */

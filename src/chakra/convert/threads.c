@@ -81,7 +81,7 @@ static int add_by_id(
 	return chakra_graph_add(graph, from, on, kind);
 }
 
-static int add_told(struct chakra_walk *walk, uint32_t node)
+static int add_given(struct chakra_walk *walk, uint32_t node)
 {
 	const struct execution_node *source = chakra_source(walk->graph, node);
 	const uint64_t *sync = walk->graph->trace->deps.items + source->first_sync_dep;
@@ -117,7 +117,7 @@ static int walk_thread(struct chakra_walk *walk, uint32_t root, uint32_t *last)
 
 	while (r == 0 && (node = chakra_walk_next(walk)) != MODEL_NONE) {
 		if (chakra_source(graph, node)->work == MODEL_NONE) {
-			r = add_told(walk, node);
+			r = add_given(walk, node);
 			if (r == 0 && *last != MODEL_NONE)
 				r = chakra_graph_add(graph, node, *last, CHAKRA_DEP_THREAD);
 			*last = node;

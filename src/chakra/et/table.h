@@ -23,7 +23,7 @@ struct et_row {
 
 struct et_group {
 	uint32_t name, ranks; /* ranks "[0, 1]" or "" */
-	int64_t size;         /* ET_NO_NUMBER: not said */
+	int64_t size;         /* ET_NO_NUMBER: not known */
 };
 
 struct et_table {
@@ -34,7 +34,7 @@ struct et_table {
 	struct map_u64 group_of;          /* string of the name → index */
 	struct map_u64 index;             /* id → row: the first of its kind */
 	struct intern strings;            /* 0: "" */
-	int64_t rank;                     /* ET_NO_NUMBER: not said */
+	int64_t rank;                     /* ET_NO_NUMBER: not known */
 	uint64_t bytes;                   /* of the file when not compressed */
 };
 

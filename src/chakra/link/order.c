@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order that the device keeps, and calls that wait for it. What a call waited for is said by a
+ * Order that the device keeps, and calls that wait for it. What a call waited for is given by a
  * cuda_sync row with its correlation, where the trace has those; else a call waits for what its
  * thread launched last, and one for the device for all. A dependency that the times contradict is
  * not made.
@@ -340,10 +340,10 @@ static int add_waits(struct order *order, uint32_t row, enum wait_kind kind, uin
 		launched_before(order, &order->of_threads, call->track, call->start_ns + 1);
 	int64_t end_ns = trace_end_ns(call);
 	uint32_t stream;
-	uint64_t said;
+	uint64_t waited;
 
-	if (call->correlation && map_u64_get(&order->syncs, call->correlation, &said))
-		sync = trace_work(order->link->device, link_event(order->link, (uint32_t)said));
+	if (call->correlation && map_u64_get(&order->syncs, call->correlation, &waited))
+		sync = trace_work(order->link->device, link_event(order->link, (uint32_t)waited));
 	switch (kind) {
 	case WAITS_FOR_DEVICE:
 		return wait_for_device(order, call, sync ? sync->device : TRACE_NO_NUMBER, node);

@@ -33,7 +33,7 @@ static struct {
 /* One pair of traces. */
 struct job {
 	const char *host, *device, *output;
-	uint64_t rank;    /* NO_RANK: not said */
+	uint64_t rank;    /* NO_RANK: not known */
 	bool is_et;       /* a Chakra trace is made of it in one step */
 	unsigned threads; /* for reading Kineto's trace */
 	struct chakra_link_result result;

@@ -25,9 +25,10 @@ enum chakra_level chakra_level_from_string(const char *name);
 /* Default: CHAKRA_INFO. */
 void chakra_set_level(enum chakra_level level);
 
-/* All that is said is written there, too. Returns 0 or a negative errno with a sentence. */
+/* All messages are written there, too. Returns 0 or a negative errno with a sentence. */
 int chakra_log_open(const char *path, struct errmsg *err);
-/* Failures are said. Returns the exit status: `status`, or EXIT_ERROR when the log is not whole. */
+/* Failures are reported. Returns the exit status: `status`, or EXIT_ERROR when the log is not
+ * whole. */
 int chakra_log_close(int status);
 
 /* "sonde: ", the result of a file. */

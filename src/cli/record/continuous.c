@@ -41,7 +41,7 @@ struct continuous {
 	const char *metrics_file;          /* NULL: none is written */
 	uint64_t metrics_ns;               /* when it was written last */
 	bool is_metrics_file_failing;
-	bool is_failing; /* the last window could not be written, and that was said */
+	bool is_failing; /* the last window could not be written, and that was reported */
 	int failure;
 };
 

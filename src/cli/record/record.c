@@ -47,11 +47,11 @@ static uint64_t record_wait_min_us = 100;
 
 static void on_finishing(void *context _unused_, const char *what, uint64_t left)
 {
-	static bool said;
+	static bool is_reported;
 
-	if (said || record_quiet)
+	if (is_reported || record_quiet)
 		return;
-	said = true;
+	is_reported = true;
 	fprintf(stderr, "sonde: waiting for %s of the last %llu sample%s …\n", what,
 		(unsigned long long)left, left == 1 ? "" : "s");
 }

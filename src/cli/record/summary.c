@@ -67,7 +67,7 @@ static void print_amount(const struct session_result *result, const char *output
 	print_plain("sonde: %s\n", strbuf_cstr(&text));
 }
 
-/* What --window said, with what it left to its defaults. */
+/* What --window asks for, with what it left to its defaults. */
 static void print_windows(const struct session_options *options)
 {
 	const struct wire_schedule *schedule = &options->window.schedule;
@@ -92,7 +92,7 @@ static void print_stacks(const struct capture_stats *stats)
 
 	if (!with_user_stack)
 		return;
-	/* Rounded down: "100 %" is never said of less. */
+	/* Rounded down: less is never shown as "100 %". */
 	strbuf_addf(&text, "%.2f %% reach the thread's entry",
 		floor(100 * percent(complete, with_user_stack)) / 100);
 	for (unsigned stop = WIRE_STOP_NO_USER_STACK + 1; stop < WIRE_STOP_MAX; stop++) {

@@ -101,7 +101,7 @@ const struct command runs_show_command = {
 	.description = "RUN is the beginning of an id (four characters or more), the path of a "
 		       "capture, or 'latest'.",
 	.examples = "sonde runs show latest --section energy\n"
-		    "    What the report of the newest run said of energy.",
+		    "    The energy section of the newest run's report.",
 	.options = show_options,
 	.maximum_arguments = 1,
 	.run = run_show,

@@ -39,7 +39,7 @@ struct device_account {
 /* What an injected library says, in a finished sentence. */
 struct device_note {
 	uint32_t note;  /* enum wire_device_note */
-	uint32_t count; /* of times that it was said */
+	uint32_t count; /* of times that it was reported */
 	char *text;
 };
 

@@ -160,7 +160,7 @@ int launch_records_add(struct launch_records *records, struct pipeline *pipeline
 
 /* ---- facts ---- */
 
-/* Ranges that touch are one; more than there is room for are said to be too many. */
+/* Ranges that touch are one; more than there is room for are marked as too many. */
 static uint32_t fill_code_ranges(struct wire_launch_facts *facts, const struct process *process)
 {
 	uint32_t count = 0;

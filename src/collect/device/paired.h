@@ -5,7 +5,7 @@
  * collect/device/device.h, which nothing else includes.
  *
  * A launch and its work come in any order. Work is written when a pair of clocks follows it, with
- * what its launch said when that is there. A launch waits for its work, of which there may be none;
+ * its launch's record when that is there. A launch waits for its work, of which there may be none;
  * at last it is written by itself, and the model puts the two together. Launches of graphs have
  * many works, and are written at once.
  */

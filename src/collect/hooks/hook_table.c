@@ -135,7 +135,7 @@ static int add_line(struct hook_table *table, const char *line, size_t length)
 	}
 	if (!hook && insert(table, &wanted, &hook) < 0)
 		return -ENOMEM;
-	if (hook->process == table->processes) /* it said so before: the last line counts */
+	if (hook->process == table->processes) /* it reported before: the last line counts */
 		hook->processes[hook->state]--;
 	hook->process = table->processes;
 	hook->state = state;
@@ -192,7 +192,7 @@ int hook_table_read(struct hook_table *table, const char *folder)
 	int result = 0;
 
 	if (!open_folder)
-		return 0; /* it was removed, which is said elsewhere */
+		return 0; /* it was removed, which is reported elsewhere */
 	while (result == 0 && table->processes < FILES_MAX && (entry = readdir(open_folder))) {
 		if (strncmp(entry->d_name, FILE_PREFIX, strlen(FILE_PREFIX)) == 0)
 			result = read_file(table, dirfd(open_folder), entry->d_name);

@@ -26,7 +26,7 @@ struct line_answer_line {
 	uint32_t line, function_length, file_length; /* with the NUL; 0: NULL */
 };
 
-/* What the answers have said so far. Zero-initialise the rest. */
+/* What the answers held so far. Zero-initialise the rest. */
 struct line_reading {
 	const struct line_request *request;
 	struct line_account *account;
@@ -34,7 +34,7 @@ struct line_reading {
 	size_t file;          /* of the request, the one that is looked into */
 	size_t answered;      /* of its addresses: they have lines, or were left out */
 	uint64_t file_end_ns; /* when it has taken too long */
-	bool has_failed;      /* this file, as the child said */
+	bool has_failed;      /* this file, by the child's answer */
 };
 
 void line_reading_begin_file(struct line_reading *reading, size_t file);

@@ -85,7 +85,7 @@ static void limit_opening(const struct line_table *table)
 		_exit(1);
 }
 
-/* False, and said, when the file's sections alone unpack to more memory than there is. */
+/* False, and reported, when the file's sections alone unpack to more memory than there is. */
 static bool fits(const struct line_request *request, const struct line_table *table, int fd)
 {
 	uint64_t unpacked = line_table_unpacked_bytes(table);

@@ -154,7 +154,7 @@ uint64_t pipeline_waiting_since_ns(const struct pipeline *pipeline)
 
 /* ---- order ---- */
 
-/* Both ends of a deep stack are there, and nothing else is said to be. */
+/* Both ends of a deep stack are there, and it claims no more than those. */
 static bool is_ring_full(uint16_t count, uint16_t left_out, uint16_t of_them, uint16_t capacity)
 {
 	return count <= capacity && of_them <= left_out && (!left_out || count == capacity);

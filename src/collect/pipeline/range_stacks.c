@@ -115,7 +115,7 @@ static int end_top(struct range_stacks *stacks, struct capture_writer *writer,
 	return capture_writer_range(writer, &end);
 }
 
-/* Those above a level have ended, though nothing said so: that was lost. */
+/* Those above a level have ended, though their ends were lost. */
 static int unwind(struct range_stacks *stacks, struct capture_writer *writer,
 	struct level_stack *stack, uint32_t level, const struct capture_range_event *out,
 	uint64_t *count)

@@ -157,7 +157,7 @@ static void add_python_notes(struct session *session)
 			(unsigned long long)python.frames_unread);
 }
 
-/* What the tracing libraries in the processes said, and what they counted. */
+/* What the tracing libraries in the processes reported and counted. */
 static void add_injected_notes(struct session *session)
 {
 	const struct session_device *device = &session->device;

@@ -250,7 +250,7 @@ static bool send_facts(struct session *session, const struct target_process *pro
 	return true;
 }
 
-/* Before the first file was found nobody can be said to be ready. */
+/* Before the first file was found no process counts as ready. */
 static bool has_processes(struct target_rings *rings)
 {
 	bool is_used;

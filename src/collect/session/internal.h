@@ -139,7 +139,7 @@ void session_on_target_record(void *context, uint32_t pid, const struct wire_rec
 void session_on_target_read(void *context);
 /* After a drain of the sources: prepares launches, and writes what was handed over. */
 int session_collect_device(struct session *session, bool everything);
-/* What the Python processes said of their hooks; once, at the end. */
+/* What the Python processes reported about their hooks; once, at the end. */
 int session_read_hooks(struct session *session);
 void session_close_device(struct session *session);
 void session_fill_device_stats(struct session *session, const struct source_account *account,

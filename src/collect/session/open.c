@@ -388,7 +388,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* As far as it can be said before a program launches anything. */
+/* As far as it is known before a program launches anything. */
 static const char *launch_stacks_of(const struct session *session)
 {
 	bool has_bpf = session->sources.offered.bpf;

@@ -20,7 +20,7 @@ struct window_flag {
 	char path[PATH_MAX];
 	char watched[PATH_MAX]; /* the folder, or the next one above it that is there; "": none */
 	int watch_fd, watch;
-	bool said_missing, said_foreign;
+	bool is_missing_reported, is_foreign_reported;
 };
 
 /* Under sudo the flag may be of who called it: the program to record often is. */
@@ -137,9 +137,9 @@ static void read_events(struct window_flag *flag)
 
 static void say_missing(struct window_flag *flag, struct errmsg *ret_note)
 {
-	if (is_folder_watched(flag) || flag->said_missing)
+	if (is_folder_watched(flag) || flag->is_missing_reported)
 		return;
-	flag->said_missing = true;
+	flag->is_missing_reported = true;
 	errmsg_set(ret_note, 0,
 		"the folder of the flag %s does not exist yet: waiting for it below %s", flag->path,
 		flag->watched);
@@ -155,11 +155,11 @@ bool window_flag_is_up(struct window_flag *flag, struct errmsg *ret_note)
 		return false;
 	if (is_trusted(status.st_uid))
 		return true;
-	if (!flag->said_foreign)
+	if (!flag->is_foreign_reported)
 		errmsg_set(ret_note, 0,
 			"the flag %s is owned by user %u, who may not open windows here: remove it "
 			"and create it as user %u or root",
 			flag->path, (unsigned)status.st_uid, (unsigned)geteuid());
-	flag->said_foreign = true;
+	flag->is_foreign_reported = true;
 	return false;
 }

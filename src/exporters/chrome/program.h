@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program said of itself, as rows for kineto_json.c: ranges, marks, steps, windows,
+/* What a program marks itself, as rows for kineto_json.c: ranges, marks, steps, windows,
  * counters. */
 #pragma once
 

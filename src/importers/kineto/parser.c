@@ -290,7 +290,7 @@ static void mend_header(struct kineto_parser *parser)
 	}
 }
 
-/* Behind the end, another document for example: not read, but said. */
+/* Behind the end, another document for example: not read, but reported. */
 static void pass_end(struct kineto_parser *parser)
 {
 	struct json_reader *reader = &parser->reader;

@@ -33,7 +33,7 @@ static inline void kineto_set_last(struct kineto_last_text *last, const struct j
 
 struct kineto_process {
 	uint32_t name, labels;
-	int64_t sort; /* TRACE_NO_NUMBER: not said */
+	int64_t sort; /* TRACE_NO_NUMBER: not known */
 };
 
 /* pid and tid → index of the track; pid → process. */
@@ -77,7 +77,7 @@ struct kineto_parser {
 	uint32_t last_category; /* string of this one */
 	uint32_t position;      /* in traceEvents */
 	bool event_mended;
-	bool is_tied; /* an event said something of others: names, the end of one that began */
+	bool is_tied; /* an event is about others: names, the end of one that began */
 
 	enum kineto_state state;
 	struct json_reader reader; /* in the window that is being parsed */

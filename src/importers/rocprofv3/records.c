@@ -211,7 +211,7 @@ static int add_copy(struct rocprof *rocprof, const struct record *record)
 	return r < 0 ? r : import_rows_add_work(rocprof->rows, &event, &work);
 }
 
-/* Where memory is released its size is not said. */
+/* Where memory is released its size is not given. */
 static int add_allocation(struct rocprof *rocprof, const struct record *record)
 {
 	static const char name[] = "[memory]";

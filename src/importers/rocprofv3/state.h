@@ -25,7 +25,7 @@ struct rocprof {
 	ARRAY_OF(uint32_t) operations; /* strings */
 	ARRAY_OF(struct rocprof_agent) agents;
 	struct map_u64 kernels; /* kernel_id → string */
-	struct map_u64 markers; /* correlation → string: what a program said */
+	struct map_u64 markers; /* correlation → string: a program's own text */
 	struct map_u64 held;    /* address → bytes, of allocations */
 	uint64_t left_out;      /* records without rows */
 };

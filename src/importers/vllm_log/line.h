@@ -23,7 +23,7 @@ enum vllm_log_kind {
 
 /* As it is written: a year may be missing. */
 struct vllm_log_time {
-	int year; /* 0: not said */
+	int year; /* 0: not known */
 	int month, day, hour, minute, second;
 	uint32_t nanosecond;
 	bool has_fraction;
@@ -48,8 +48,8 @@ struct vllm_log_metrics {
 
 struct vllm_log_line {
 	struct vllm_log_time time;
-	struct vllm_log_text process; /* "EngineCore_DP0"; empty: not said */
-	uint32_t pid;                 /* 0: not said */
+	struct vllm_log_text process; /* "EngineCore_DP0"; empty: not known */
+	uint32_t pid;                 /* 0: not known */
 	enum vllm_log_kind kind;
 	struct vllm_log_text request;
 	union {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plane of an XSpace (XLA's xplane.proto): what its events and their statistics are called. Both
- * are said by number in events, and in tables of the plane that may stand behind them.
+ * are given by number in events, and in tables of the plane that may stand behind them.
  */
 #pragma once
 

@@ -103,7 +103,7 @@ static bool start(void)
 	return cuda_writer_start();
 }
 
-/* libcuda calls this when the program first uses CUDA: 1 is fine, and nothing else is ever said. */
+/* libcuda calls this when the program first uses CUDA: 1 is fine, and it returns nothing else. */
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
 	runtime_enter(&cuda_runtime);

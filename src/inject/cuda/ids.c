@@ -148,7 +148,7 @@ uint32_t cuda_name_id(const char *name)
 }
 
 /*
- * CUPTI says once what a GPU is, when CUDA starts: the gate may be closed then. What it said is
+ * CUPTI says once what a GPU is, when CUDA starts: the gate may be closed then. What it sent is
  * kept and sent before the first record that needs it, and when a window opens.
  */
 static struct gpu {

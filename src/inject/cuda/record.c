@@ -333,7 +333,7 @@ void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context
 {
 	void *record = NULL;
 
-	/* What a replay's nodes are was said before the replay. */
+	/* A replay's nodes were reported before the replay. */
 	cuda_graph_drain();
 	while (cupti_next_record(&cuda.cupti, buffer, valid_bytes, &record))
 		take_record(record);

@@ -135,7 +135,7 @@ static struct {
 	uint64_t requests;   /* of buffers */
 	uint64_t launches;   /* when the last activity came */
 	uint64_t since_ns;   /* the first launch that nothing followed; 0: none */
-	uint64_t taken_ns;   /* a note said that another tool has the activity; 0: not so */
+	uint64_t taken_ns;   /* a note reported that another tool has the activity; 0: not so */
 } watch;
 
 static void take_back(uint64_t now_ns, uint64_t launches)

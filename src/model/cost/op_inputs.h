@@ -56,7 +56,7 @@ struct op_tensor {
 };
 
 enum op_argument_kind {
-	OP_NOTHING, /* None, or not said */
+	OP_NOTHING, /* None, or not known */
 	OP_TENSOR,
 	OP_TENSORS, /* a list */
 	OP_VALUE,
@@ -68,7 +68,8 @@ struct op_argument {
 	/* Of a list: elements of all tensors, and their type where all have one. */
 	double elements;
 	enum op_dtype dtype;
-	struct json_text value; /* concrete, without quotes; empty: not said. In the texts given. */
+	struct json_text
+		value; /* concrete, without quotes; empty: not known. In the texts given. */
 };
 
 struct op_inputs {
@@ -91,11 +92,11 @@ const struct op_tensor *op_tensor_at(const struct op_inputs *inputs, unsigned in
 double op_tensor_elements(const struct op_tensor *tensor);
 double op_tensor_bytes(const struct op_tensor *tensor);
 
-/* Concrete values. False: not said. */
+/* Concrete values. False: not known. */
 bool op_flag_at(const struct op_inputs *inputs, unsigned index, bool *ret_value);
 bool op_number_at(const struct op_inputs *inputs, unsigned index, int64_t *ret_value);
 /* Of a list, "[2, 2]" or "[True, False]" (as 1 and 0): at most `size`. Returns how many; 0: not
- * said. */
+ * known. */
 unsigned op_list_at(
 	const struct op_inputs *inputs, unsigned index, int64_t *ret_values, unsigned size);
 

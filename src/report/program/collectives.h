@@ -2,7 +2,7 @@
 /* Of the section of ranks: which rank the others waited for in collectives. */
 #pragma once
 
-#include "analyses/program/collectives.h"
+#include "analyses/collectives/collectives.h"
 #include "report/section.h"
 
 extern const struct report_shape report_collectives_shape;

@@ -47,7 +47,7 @@ static const struct report_column columns[] = {
 	{.key = "clock_source",
 		.title = "By",
 		.kind = REPORT_TEXT,
-		.help = "hosts: what their clocks said when they began; collectives: and when "
+		.help = "hosts: their clocks when they began; collectives: and when "
 			"these ended"},
 	{.key = "file", .title = "File", .kind = REPORT_TEXT, .shrinks_to = 12},
 };

@@ -189,7 +189,7 @@ static int refresh_living(struct address_spaces *spaces, const struct pid_list *
 	return 0;
 }
 
-/* What the lost records said is in /proc, unless it is over. */
+/* What the lost records held is in /proc, unless it is over. */
 static int apply_lost(
 	struct address_spaces *spaces, const struct sideband_event *event, bool only_descendants)
 {

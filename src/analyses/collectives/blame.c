@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analyses/program/collective_match.h"
+#include "analyses/collectives/match.h"
 
 /* Of one rank's wait in one collective: collectives that are looked at, and how deep. */
 #define STEPS_MAX 4096

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analyses/program/collective_match.h"
+#include "analyses/collectives/match.h"
 
 #define ROUNDS 3
 

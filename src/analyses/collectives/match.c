@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which parts of ranks in collectives belong together. */
-#include "analyses/program/collective_calls.h"
+#include "analyses/collectives/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/program/collective_calls.h"
+#include "analyses/collectives/calls.h"
 
 #include <ctype.h>
 #include <string.h>

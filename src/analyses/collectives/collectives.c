@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/program/collectives.h"
+#include "analyses/collectives/collectives.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/program/collective_match.h"
-#include "analyses/program/collective_size.h"
+#include "analyses/collectives/match.h"
+#include "analyses/collectives/size.h"
 
 /* Who waited and for whom, in one collective. */
 struct arrival {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/program/collective_size.h"
+#include "analyses/collectives/size.h"
 
 #include <ctype.h>
 #include <stdbool.h>

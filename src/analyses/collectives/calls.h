@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyses/program/collective_match.h"
+#include "analyses/collectives/match.h"
 
 struct collective_call {
 	struct collective_rank_key rank;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/program/collective_match.h"
+#include "analyses/collectives/match.h"
 
 /* Two groups of ranks that work independently drift apart by more, between one and the next. */
 #define TOGETHER_NS 100000

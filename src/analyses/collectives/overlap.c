@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/program/collective_overlap.h"
+#include "analyses/collectives/overlap.h"
 
 #include <errno.h>
 #include <stdlib.h>

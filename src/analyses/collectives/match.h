@@ -2,7 +2,7 @@
 /* Of collectives.c: the parts that ranks have in collectives, and which belong together. */
 #pragma once
 
-#include "analyses/program/collective_overlap.h"
+#include "analyses/collectives/overlap.h"
 #include "analyses/program/rank_steps.h"
 
 /* Two traces may say that they are of one rank. */

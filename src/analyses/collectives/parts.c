@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/collectives/calls.h"
+#include "analyses/collectives/size.h"
 #include "analyses/device/communication.h"
-#include "analyses/program/collective_calls.h"
-#include "analyses/program/collective_size.h"
 
 struct gathering {
 	struct collective_matches *matches;
@@ -206,9 +206,9 @@ static int add_part(struct gathering *gathering, const struct trace_view_work *w
 	const struct trace_event *launch =
 		work->launch == MODEL_NONE ? NULL : &trace->events.items[work->launch];
 	const struct details details = find_details(gathering, work);
-	const uint32_t told = text_of(&details, offsetof(struct trace_collective, name));
+	const uint32_t given = text_of(&details, offsetof(struct trace_collective, name));
 	const char *kernel = trace_text(trace, trace->events.items[work->row].name);
-	const char *name = told ? trace_text(trace, told) : details.operator?: kernel;
+	const char *name = given ? trace_text(trace, given) : details.operator?: kernel;
 	struct collective_part part = {
 		.step = RANK_NO_STEP,
 		.bytes = bytes_of(trace, &details),
