@@ -155,17 +155,22 @@ static int overhead_event(const struct narrowing *narrowing, size_t index, struc
 	return 0;
 }
 
+/* How a graph was captured is of all its replays, whenever they were. */
+static void set_capture(const struct narrowing *narrowing, struct event *event, uint32_t process)
+{
+	set_moment(event, process, narrowing->match.start_ns);
+	event->is_step = event->is_chosen = true;
+}
+
 static int call_event(const struct narrowing *narrowing, size_t index, struct event *event)
 {
-	set_moment(event, narrowing->model->graph_calls.items[index].process,
-		narrowing->match.start_ns);
+	set_capture(narrowing, event, narrowing->model->graph_calls.items[index].process);
 	return 0;
 }
 
 static int node_event(const struct narrowing *narrowing, size_t index, struct event *event)
 {
-	set_moment(event, narrowing->model->graph_nodes.items[index].process,
-		narrowing->match.start_ns);
+	set_capture(narrowing, event, narrowing->model->graph_nodes.items[index].process);
 	return 0;
 }
 

@@ -320,6 +320,15 @@ int trace_join_lines(struct trace *trace)
 
 /* ---- rows ---- */
 
+const char *trace_counter_series(const struct trace *trace, const struct trace_counter *counter)
+{
+	const char *series = trace_text(trace, counter->series);
+
+	return counter->series == counter->name || strcmp(series, TRACE_COUNTER_SERIES) == 0
+		       ? ""
+		       : series;
+}
+
 const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event)
 {
 	bool has = trace_is_work(event) || event->category == TRACE_SYNC ||

@@ -175,6 +175,9 @@ struct trace_counter {
 	double value;
 };
 
+/* The series of a counter that has but one, as sonde writes it. */
+#define TRACE_COUNTER_SERIES "value"
+
 struct trace_group {
 	uint32_t name, description, backend;
 	int64_t size;
@@ -282,6 +285,10 @@ const struct trace_op *trace_op(const struct trace *trace, const struct trace_ev
 int trace_others_each(const struct trace *trace, uint32_t others,
 	int (*take)(void *userdata, const struct json_text *key, const struct json_text *value),
 	void *userdata);
+
+/* Which of several values of its name a counter is; "": there is one, whose name is the counter's.
+ */
+const char *trace_counter_series(const struct trace *trace, const struct trace_counter *counter);
 
 /* "" when it is not known. */
 const char *trace_device_name(const struct trace *trace, int64_t number);

@@ -7,7 +7,7 @@ import glob
 import pytest
 
 # Sections of rows, which all three have: their figures must be the same.
-SECTIONS = ("summary", "temporal", "launches", "queue", "kernel", "bandwidth", "idle", "memory")
+SECTIONS = ("summary", "temporal", "launches", "queue", "kernel", "bandwidth", "idle", "memory", "graphs", "counters")
 # The same, where --by names them: a recording's report has them only then.
 BY = ("operators", "cpu-operators", "critical-path")
 
@@ -45,6 +45,10 @@ def is_of_process(row):
     return row["thread"]["tid"] is None or row["thread"]["tid"] >= 1 << 30
 
 
+def without(row, *prefixes):
+    return {key: value for key, value in row.items() if not key.startswith(prefixes)}
+
+
 def section_of(report, name):
     """Without what only a recording knows: samples, the facts of GPUs, and when it began."""
     if name == "ranges":
@@ -62,6 +66,9 @@ def section_of(report, name):
     if name == "critical_path":
         numbers = {"start_ns": None, "edges_of_path": None}  # and of rows in the file
         return [{**row, "windows": [{**window, **numbers} for window in row["windows"]]} for row in report[name]]
+    if name == "graphs":  # who captured them, and when, only a recording knows
+        return [{**without(row, "capture", "instantiat", "replayed_by"),
+                 "nodes": [without(node, "captured_by") for node in row["nodes"]]} for row in report[name] or []]
     if name == "memory":
         return [{**row, "peak_ns": None} for row in report[name]]
     return report[name]
@@ -124,6 +131,10 @@ def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde
     library = str(doubles / "libcupti-double-13.so")
     reports = forms(str(doubles / "cuda-program"), library, "3", env={"SONDE_CUPTI": library})
     check_forms(reports)
+    for report, _ in reports:
+        (graph,) = report["graphs"]
+        assert (graph["graph"], graph["replays"], len(graph["nodes"])) == (20, 10, 3)
+        assert graph["pid"] == reports[0][0]["graphs"][0]["pid"]
     (device,) = reports[0][0]["memory"]
     assert (device["device"], device["peak_bytes"], device["unreleased_bytes"]) == ("GPU 0", 1 << 20, 0)
 
@@ -138,6 +149,7 @@ for step in range(5):
         until = time.thread_time() + 0.01
         while time.thread_time() < until:
             pass
+    sonde.counter("loss", 1 / (step + 1))
     sonde.step("train")
 """
 
@@ -148,10 +160,13 @@ def test_steps_and_payloads_are_the_same_in_all_forms(forms, sonde_path, tmp_pat
     (recording, _), *others = forms("/usr/bin/python3", program, env={"PYTHONPATH": str(sonde_path.parent / "python")})
     (steps,) = recording["steps"]["rows"]
     (send,) = recording["ranges"]["rows"]
+    (loss,) = recording["counters"]
+    assert (loss["name"], loss["count"], loss["minimum"], loss["last"]) == ("loss", 5, 0.2, 0.2) and loss["pid"]
     assert (steps["name"], steps["count"], steps["cut_count"], send["bytes"]) == ("train", 4, 1, 510)
     for other, _ in others:
         (found,) = other["steps"]["rows"]
         assert {**found, "samples": None, "cpu_time_ns": None} == {**steps, "samples": None, "cpu_time_ns": None}
+        assert other["counters"] == [loss]
         (found,) = other["ranges"]["rows"]
         assert {**found, "domain": None} == {**send, "domain": None, "samples": None}
 

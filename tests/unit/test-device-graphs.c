@@ -207,9 +207,13 @@ static void test_graphs(void **state)
 {
 	_cleanup_model_ struct model *model = example();
 	_cleanup_device_graphs_ struct device_graphs graphs = {0};
+	_cleanup_trace_ struct trace *trace = NULL;
+	_cleanup_trace_view_ struct trace_view view = {0};
 	const struct device_graph *graph;
 
-	assert_int_equal(device_graphs_init(&graphs, model), 0);
+	assert_int_equal(trace_of_recording(&trace, model), 0);
+	assert_int_equal(trace_view_init(&view, trace, 0, &(struct trace_view_options){0}), 0);
+	assert_int_equal(device_graphs_init(&graphs, model, &view, 1), 0);
 	assert_int_equal(graphs.graphs.count, 1);
 	assert_int_equal(graphs.captures, 1);
 	graph = &graphs.graphs.items[0];

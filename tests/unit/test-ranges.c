@@ -523,7 +523,7 @@ static void test_counters(void **state)
 	assert_int_equal(stats.names_lost, 0);
 	assert_int_equal(fixture->model->counters.count, 4);
 	assert_int_equal(fixture->model->ranges.count, 0);
-	assert_int_equal(counter_use_init(&use, fixture->model), 0);
+	assert_int_equal(counter_use_init(&use, fixture->model, NULL, 0), 0);
 	assert_int_equal(use.rows.count, 2);
 	assert_string_equal(use.rows.items[0].name, "inner");
 	assert_int_equal(use.rows.items[0].not_numbers, 1);

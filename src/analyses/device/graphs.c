@@ -9,13 +9,16 @@
 #include "analyses/device/device_work.h"
 #include "base/map.h"
 
+/* Process and pid as in struct device_graph. */
 struct graph_key {
-	uint32_t process, id;
+	uint64_t id;
+	uint32_t process, pid;
 };
 
+/* Nodes without an id are told apart by their names, which is else 0. */
 struct node_key {
 	uint64_t node;
-	uint32_t graph, zero;
+	uint32_t graph, name;
 };
 
 struct replay_key {
@@ -25,7 +28,7 @@ struct replay_key {
 
 struct replay {
 	uint32_t graph;
-	uint64_t start_ns, end_ns;
+	int64_t start_ns, end_ns;
 };
 
 /* The last capture of a graph, and the one that a thread is in. */
@@ -35,7 +38,7 @@ struct capture {
 };
 
 struct tables {
-	struct intern graphs, nodes, replays;
+	struct intern graphs, nodes, names, replays;
 	ARRAY_OF(struct replay) replay_list;
 	struct intern sources; /* graph_key of a captured graph → captures.items[id] */
 	ARRAY_OF(struct capture) captures;
@@ -43,20 +46,32 @@ struct tables {
 	ARRAY_OF(struct capture) begun;
 };
 
-static int find_graph(struct device_graphs *graphs, struct tables *tables, uint32_t process,
-	uint32_t id, uint32_t *ret_graph)
+/* Nothing but whose it is. */
+static struct device_graph graph_of_process(
+	const struct model *model, uint32_t process, uint64_t id)
 {
-	const struct graph_key key = {.process = process, .id = id};
+	return (struct device_graph){
+		.id = id,
+		.process = process,
+		.pid = model->processes.items[process].pid,
+		.rank = model->processes.items[process].rank,
+		.capture_frame = MODEL_NONE,
+		.replay_frame = MODEL_NONE,
+	};
+}
+
+static struct graph_key key_of(const struct device_graph *graph)
+{
+	return (struct graph_key){.id = graph->id, .process = graph->process, .pid = graph->pid};
+}
+
+static int find_graph(struct device_graphs *graphs, struct tables *tables,
+	const struct device_graph *like, uint32_t *ret_graph)
+{
+	const struct graph_key key = key_of(like);
 	int r = intern_add(&tables->graphs, &key, sizeof(key), ret_graph);
 
-	if (r <= 0)
-		return r;
-	return array_append(&graphs->graphs, (struct device_graph){
-						     .process = process,
-						     .id = id,
-						     .capture_frame = MODEL_NONE,
-						     .replay_frame = MODEL_NONE,
-					     });
+	return r <= 0 ? r : array_append(&graphs->graphs, *like);
 }
 
 /* ---- how they were made ---- */
@@ -123,17 +138,18 @@ static int end_capture(struct device_graphs *graphs, struct tables *tables,
 	return r;
 }
 
-static int add_instantiation(
-	struct device_graphs *graphs, struct tables *tables, const struct model_graph_call *call)
+static int add_instantiation(struct device_graphs *graphs, struct tables *tables,
+	const struct model *model, const struct model_graph_call *call)
 {
 	const struct graph_key key = {.process = call->process, .id = call->call.graph};
-	struct device_graph *graph;
+	struct device_graph like, *graph;
 	uint32_t index, source;
 	int r;
 
 	if (!call->call.other || call->call.failed)
 		return 0;
-	r = find_graph(graphs, tables, call->process, call->call.other, &index);
+	like = graph_of_process(model, call->process, call->call.other);
+	r = find_graph(graphs, tables, &like, &index);
 	if (r < 0)
 		return r;
 	graph = &graphs->graphs.items[index];
@@ -160,7 +176,7 @@ static int add_call(struct device_graphs *graphs, struct tables *tables, const s
 	case WIRE_GRAPH_CAPTURE_END:
 		return end_capture(graphs, tables, model, call);
 	case WIRE_GRAPH_INSTANTIATE:
-		return add_instantiation(graphs, tables, call);
+		return add_instantiation(graphs, tables, model, call);
 	default:
 		return 0;
 	}
@@ -168,17 +184,29 @@ static int add_call(struct device_graphs *graphs, struct tables *tables, const s
 
 /* ---- how they ran ---- */
 
-static int find_node(struct device_graphs *graphs, struct tables *tables, uint32_t graph,
-	uint64_t id, struct device_graph_node **ret_node)
-{
-	const struct node_key key = {.node = id, .graph = graph};
-	uint32_t index;
-	int r = intern_add(&tables->nodes, &key, sizeof(key), &index);
+/* A replay's work, as a row, and as it was recorded, where it was. */
+struct replayed {
+	const struct trace_view *view;
+	const struct trace_view_work *work;
+	const struct trace_event *event;
+	const struct trace_work *detail;
+	const struct model_device_work *recorded; /* NULL: in another tool's trace */
+};
 
+static int find_node(struct device_graphs *graphs, struct tables *tables, uint32_t graph,
+	uint64_t id, const char *name, struct device_graph_node **ret_node)
+{
+	struct node_key key = {.node = id, .graph = graph};
+	uint32_t index;
+	int r = id ? 0 : intern_add(&tables->names, name, strlen(name), &key.name);
+
+	if (r >= 0)
+		r = intern_add(&tables->nodes, &key, sizeof(key), &index);
 	if (r > 0) {
 		graphs->graphs.items[graph].node_count++;
 		r = array_append(&graphs->nodes,
-			(struct device_graph_node){.graph = graph, .id = id, .name = ""});
+			(struct device_graph_node){
+				.graph = graph, .id = id, .name = "", .frame = MODEL_NONE});
 	}
 	if (r < 0)
 		return r;
@@ -186,12 +214,23 @@ static int find_node(struct device_graphs *graphs, struct tables *tables, uint32
 	return 0;
 }
 
-static int add_node_work(struct device_graphs *graphs, struct tables *tables,
-	const struct model *model, const struct model_device_work *work, uint32_t graph)
+static uint8_t kind_of(const struct replayed *one)
 {
-	uint64_t time_ns = work->end_ns - work->start_ns;
+	if (one->recorded)
+		return one->recorded->kind;
+	if (one->event->category != TRACE_KERNEL)
+		return one->event->category == TRACE_MEMSET ? WIRE_DEVICE_FILL : WIRE_DEVICE_COPY;
+	return one->detail->graph && !one->detail->graph_node ? WIRE_DEVICE_GRAPH
+							      : WIRE_DEVICE_KERNEL;
+}
+
+static int add_node_work(struct device_graphs *graphs, struct tables *tables,
+	const struct model *model, const struct replayed *one, uint32_t graph)
+{
+	uint64_t time_ns = (uint64_t)trace_view_work_ns(one->work);
+	const char *name = trace_text(one->view->trace, one->event->name);
 	struct device_graph_node *node;
-	int r = find_node(graphs, tables, graph, work->graph_node, &node);
+	int r = find_node(graphs, tables, graph, one->detail->graph_node, name, &node);
 
 	if (r < 0)
 		return r;
@@ -199,53 +238,136 @@ static int add_node_work(struct device_graphs *graphs, struct tables *tables,
 	node->maximum_ns = MAX(node->maximum_ns, time_ns);
 	node->count++;
 	node->total_ns += time_ns;
-	node->name = work->name;
-	node->kind = work->kind;
-	node->frame = charge_frame(model, work->stack);
+	node->name = name;
+	node->kind = kind_of(one);
+	if (one->recorded)
+		node->frame = charge_frame(model, one->recorded->stack);
 	return 0;
 }
 
 static int add_replay(struct device_graphs *graphs, struct tables *tables,
-	const struct model_device_work *work, uint32_t graph)
+	const struct replayed *one, uint32_t graph)
 {
-	const struct replay_key key = {.correlation = work->correlation, .graph = graph};
+	const struct replay_key key = {.correlation = one->event->correlation, .graph = graph};
 	struct replay *replay;
 	uint32_t id;
 	int r = intern_add(&tables->replays, &key, sizeof(key), &id);
 
 	if (r > 0) {
 		graphs->graphs.items[graph].replays++;
-		return array_append(
-			&tables->replay_list, (struct replay){graph, work->start_ns, work->end_ns});
+		return array_append(&tables->replay_list,
+			(struct replay){graph, one->work->start_ns, one->work->end_ns});
 	}
 	if (r < 0)
 		return r;
 	replay = &tables->replay_list.items[id];
-	replay->start_ns = MIN(replay->start_ns, work->start_ns);
-	replay->end_ns = MAX(replay->end_ns, work->end_ns);
+	replay->start_ns = MIN(replay->start_ns, one->work->start_ns);
+	replay->end_ns = MAX(replay->end_ns, one->work->end_ns);
 	return 0;
 }
 
-static int add_work(struct device_graphs *graphs, struct tables *tables, const struct model *model,
-	const struct model_device_work *work)
+/* A file need not say which graph: CUPTI's ids of nodes have its id above their own. */
+static uint64_t graph_id_of(const struct trace_work *detail)
 {
+	return detail->graph ? detail->graph : detail->graph_node >> 32;
+}
+
+static bool is_replayed(const struct replayed *one)
+{
+	const struct trace *trace = one->view->trace;
+
+	if (one->recorded)
+		return one->recorded->replayed;
+	if (graph_id_of(one->detail) || one->detail->graph_node)
+		return true;
+	return one->work->launch != MODEL_NONE &&
+	       strstr(trace_text(trace, trace->events.items[one->work->launch].name),
+		       "GraphLaunch");
+}
+
+/* Of the thread of a call; 0: it is no number. */
+static uint32_t pid_of_launch(const struct trace *trace, uint32_t launch)
+{
+	int64_t pid = trace->tracks.items[trace->events.items[launch].track].pid;
+
+	return pid > 0 && pid <= UINT32_MAX ? (uint32_t)pid : 0;
+}
+
+/* `some_pid`: whose it is where the trace does not have its launch. */
+static struct device_graph graph_of_work(
+	const struct model *model, const struct replayed *one, uint32_t place, uint32_t some_pid)
+{
+	const struct trace_view *view = one->view;
+	bool has_rank = view->trace->rank != MODEL_NONE || model->traces.count > 1;
+
+	if (one->recorded)
+		return graph_of_process(model, one->recorded->process, one->recorded->graph);
+	return (struct device_graph){
+		.id = graph_id_of(one->detail),
+		.process = place,
+		.pid = one->work->launch == MODEL_NONE
+			       ? some_pid
+			       : pid_of_launch(view->trace, one->work->launch),
+		.rank = has_rank ? view->rank : MODEL_NONE,
+		.capture_frame = MODEL_NONE,
+		.replay_frame = MODEL_NONE,
+	};
+}
+
+static int add_work(struct device_graphs *graphs, struct tables *tables, const struct model *model,
+	const struct replayed *one, const struct device_graph *like)
+{
+	bool is_whole = kind_of(one) == WIRE_DEVICE_GRAPH;
 	struct device_graph *graph;
 	uint32_t index;
-	int r;
+	int r = find_graph(graphs, tables, like, &index);
 
-	if (!work->replayed)
-		return 0;
-	r = find_graph(graphs, tables, work->process, work->graph, &index);
-	if (r == 0 && work->kind != WIRE_DEVICE_GRAPH)
-		r = add_node_work(graphs, tables, model, work, index);
-	r = r ?: add_replay(graphs, tables, work, index);
+	if (r == 0 && !is_whole)
+		r = add_node_work(graphs, tables, model, one, index);
+	if (r == 0)
+		r = add_replay(graphs, tables, one, index);
 	if (r < 0)
 		return r;
 	graph = &graphs->graphs.items[index];
-	graph->work_ns += work->end_ns - work->start_ns;
-	graph->is_whole |= work->kind == WIRE_DEVICE_GRAPH;
-	graph->replay_frame = charge_frame(model, work->launch_stack);
+	graph->work_ns += (uint64_t)trace_view_work_ns(one->work);
+	graph->is_whole |= is_whole;
+	if (one->recorded)
+		graph->replay_frame = charge_frame(model, one->recorded->launch_stack);
 	return 0;
+}
+
+static uint32_t first_pid(const struct trace_view *view)
+{
+	array_foreach (&view->works, work) {
+		if (work->launch != MODEL_NONE)
+			return pid_of_launch(view->trace, work->launch);
+	}
+	return 0;
+}
+
+static int add_works(struct device_graphs *graphs, struct tables *tables, const struct model *model,
+	const struct trace_view *view, uint32_t place)
+{
+	const struct model *recorded = view->trace->recorded;
+	uint32_t pid = first_pid(view);
+	int r = 0;
+
+	array_foreach (&view->works, work) {
+		struct replayed one = {.view = view, .work = work};
+		struct device_graph like;
+
+		one.event = &view->trace->events.items[work->row];
+		one.detail = trace_work(view->trace, one.event);
+		if (r < 0 || !one.detail || work->is_wait)
+			continue;
+		if (recorded && one.detail->recorded)
+			one.recorded = &recorded->device_works.items[one.detail->recorded - 1];
+		if (!is_replayed(&one))
+			continue;
+		like = graph_of_work(model, &one, place, pid);
+		r = add_work(graphs, tables, model, &one, &like);
+	}
+	return r;
 }
 
 /* ---- what graphs that are timed as a whole are made of ---- */
@@ -300,7 +422,8 @@ static int add_known_node(struct device_graphs *graphs, struct tables *tables,
 	const struct model_graph_node *one)
 {
 	const struct model_graph_node *from = original_of(known, model, one);
-	const struct graph_key key = {.process = one->process, .id = one->node.graph};
+	const struct device_graph like = graph_of_process(model, one->process, one->node.graph);
+	const struct graph_key key = key_of(&like);
 	struct device_graph_node *node;
 	uint32_t graph;
 	int r;
@@ -308,7 +431,7 @@ static int add_known_node(struct device_graphs *graphs, struct tables *tables,
 	if (!intern_find(&tables->graphs, &key, sizeof(key), &graph) ||
 		!graphs->graphs.items[graph].is_whole || !node_kind(from))
 		return 0;
-	r = find_node(graphs, tables, graph, one->node.node, &node);
+	r = find_node(graphs, tables, graph, one->node.node, "", &node);
 	if (r < 0)
 		return r;
 	node->kind = (uint8_t)node_kind(from);
@@ -342,6 +465,8 @@ static int compare_graphs(const void *left, const void *right)
 		return a->work_ns > b->work_ns ? -1 : 1;
 	if (a->process != b->process)
 		return a->process < b->process ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
@@ -353,7 +478,9 @@ static int compare_nodes(const void *left, const void *right)
 		return a->graph < b->graph ? -1 : 1;
 	if (a->total_ns != b->total_ns)
 		return a->total_ns > b->total_ns ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return strcmp(a->name, b->name);
 }
 
 /* Graphs move: their nodes name them by where they are afterwards. */
@@ -387,6 +514,7 @@ static void tables_done(struct tables *tables)
 {
 	intern_done(&tables->graphs);
 	intern_done(&tables->nodes);
+	intern_done(&tables->names);
 	intern_done(&tables->replays);
 	array_done(&tables->replay_list);
 	intern_done(&tables->sources);
@@ -395,7 +523,8 @@ static void tables_done(struct tables *tables)
 	array_done(&tables->begun);
 }
 
-int device_graphs_init(struct device_graphs *graphs, const struct model *model)
+int device_graphs_init(struct device_graphs *graphs, const struct model *model,
+	const struct trace_view *views, size_t count)
 {
 	struct tables tables = {0};
 	int r = 0;
@@ -403,11 +532,12 @@ int device_graphs_init(struct device_graphs *graphs, const struct model *model)
 	*graphs = (struct device_graphs){0};
 	for (size_t i = 0; r == 0 && i < model->graph_calls.count; i++)
 		r = add_call(graphs, &tables, model, &model->graph_calls.items[i]);
-	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
-		r = add_work(graphs, &tables, model, &model->device_works.items[i]);
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		r = add_works(graphs, &tables, model, &views[i], i);
 	r = r ?: add_known_nodes(graphs, &tables, model);
 	array_foreach (&tables.replay_list, replay)
-		graphs->graphs.items[replay->graph].span_ns += replay->end_ns - replay->start_ns;
+		graphs->graphs.items[replay->graph].span_ns +=
+			(uint64_t)replay->end_ns - (uint64_t)replay->start_ns;
 	tables_done(&tables);
 	r = r ?: sort(graphs);
 	if (r < 0)

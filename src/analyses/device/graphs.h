@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA graphs: how each was captured, how often it was replayed, and what its nodes took. */
+/*
+ * CUDA graphs: how often each was replayed, and what its nodes took, of rows; how it was captured,
+ * and by which lines, only a recording knows.
+ */
 #pragma once
 
-#include "base/array.h"
-#include "model/model.h"
+#include "analyses/trace_view.h"
 
-/* An executable graph of a process. An id that a driver uses again is one graph. */
+/*
+ * An executable graph of a process. An id that a driver uses again is one graph. Work that a
+ * graph's launch gave and that names no graph, as in traces of ROCm, is of graph 0.
+ */
 struct device_graph {
-	uint32_t process; /* index */
-	uint32_t id;      /* of the executable graph */
+	uint64_t id; /* of the executable graph */
+	/* A recording's: the index; of another tool's trace that of the view. */
+	uint32_t process;
+	uint32_t pid;     /* 0: not known */
+	uint32_t rank;    /* MODEL_NONE: not known */
 	uint32_t source;  /* of the graph that it was made from; 0: not known */
 	bool has_capture; /* the capture was seen: what follows is known */
 	uint64_t capture_ns;
@@ -28,8 +36,8 @@ struct device_graph {
 
 /* A node of it, in all replays together. */
 struct device_graph_node {
-	uint32_t graph; /* index */
-	uint64_t id;
+	uint32_t graph;   /* index */
+	uint64_t id;      /* 0: not known; then it is all nodes of its name */
 	const char *name; /* the kernel's, or the kind's */
 	uint8_t kind;     /* enum wire_device_kind */
 	uint32_t frame;   /* that captured it; MODEL_NONE: not known */
@@ -42,7 +50,9 @@ struct device_graphs {
 	uint64_t captures, captured_launches;     /* seen, also of graphs that never ran */
 };
 
-/* Returns 0 or -ENOMEM. Strings are the model's. */
-int device_graphs_init(struct device_graphs *graphs, const struct model *model);
+/* Of all views of the model's rows. Returns 0 or -ENOMEM. Strings are the traces' and the model's.
+ */
+int device_graphs_init(struct device_graphs *graphs, const struct model *model,
+	const struct trace_view *views, size_t count);
 void device_graphs_done(struct device_graphs *graphs);
 #define _cleanup_device_graphs_ _cleanup_(device_graphs_done)

@@ -324,7 +324,7 @@ static int add_counters(struct program *program)
 		}
 		row.track = (uint32_t)track;
 		r = r ?: add_text(program, counter->name, &row.name);
-		r = r ?: add_text(program, "value", &row.series);
+		r = r ?: add_text(program, TRACE_COUNTER_SERIES, &row.series);
 		r = r ?: array_append(&program->trace->counters, row);
 	}
 	map_u64_done(&tracks);

@@ -115,8 +115,10 @@ typedef const char *name_function(
 static const char *counter_name(
 	struct timeline *timeline, const struct trace *trace, const struct value *value)
 {
-	const char *name = trace_text(trace, (uint32_t)(value->key[1] >> 32));
-	const char *series = trace_text(trace, (uint32_t)value->key[1]);
+	const struct trace_counter counter = {
+		.name = (uint32_t)(value->key[1] >> 32), .series = (uint32_t)value->key[1]};
+	const char *name = trace_text(trace, counter.name);
+	const char *series = trace_counter_series(trace, &counter);
 
 	return timeline_text(timeline, *series ? "%s: %s" : "%s%s", name, series);
 }

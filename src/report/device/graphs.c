@@ -18,7 +18,11 @@ static const struct report_shape place_shape = REPORT_SHAPE(place_columns);
 
 /* A place as a cell, "train.py:18 step", and as an object. */
 #define PLACE_COLUMNS(name, name_title)                                                            \
-	{.title = (name_title), .kind = REPORT_TEXT, .is_path = true, .shrinks_to = 14},           \
+	{.title = (name_title),                                                                    \
+		.kind = REPORT_TEXT,                                                               \
+		.hide = REPORT_HIDE_UNKNOWN,                                                       \
+		.is_path = true,                                                                   \
+		.shrinks_to = 14},                                                                 \
 	{                                                                                          \
 		.key = (name), .kind = REPORT_OBJECT, .shape = &place_shape                        \
 	}
@@ -55,8 +59,8 @@ static const struct report_column node_columns[] = {
 	{.title = "Mean", .kind = REPORT_NS},
 	{.key = "minimum_ns", .kind = REPORT_NS},
 	{.key = "maximum_ns", .kind = REPORT_NS},
-	{.title = "Graph", .kind = REPORT_INTEGER},
-	{.key = "node", .kind = REPORT_INTEGER},
+	{.title = "Graph", .kind = REPORT_INTEGER, .unknown = "?"},
+	{.key = "node", .kind = REPORT_INTEGER, .help = "null: not known; all of that name"},
 	{.key = "kind", .kind = REPORT_TEXT},
 	{.key = "name", .title = "Node", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 12},
 	PLACE_COLUMNS("captured_by", "Captured by"),
@@ -75,8 +79,8 @@ static void add_node(struct result *result, const struct model *model,
 	result_known(result, known, known ? node->total_ns / node->count : 0);
 	result_known(result, known, node->minimum_ns);
 	result_known(result, known, node->maximum_ns);
-	result_u64(result, graph->id);
-	result_u64(result, node->id);
+	result_known(result, graph->id != 0, graph->id);
+	result_known(result, node->id != 0, node->id);
 	result_text(result, wire_device_kind_name(node->kind));
 	result_text(result, node->name);
 	add_place(result, model, node->frame);
@@ -90,12 +94,22 @@ static const struct report_column graph_columns[] = {
 	{.key = "replays", .title = "Replays", .kind = REPORT_COUNT},
 	{.title = "Each", .kind = REPORT_NS},
 	{.title = "Nodes", .kind = REPORT_COUNT},
-	{.key = "capture_ns", .title = "Capture", .kind = REPORT_NS, .unknown = "not seen"},
+	{.key = "capture_ns",
+		.title = "Capture",
+		.kind = REPORT_NS,
+		.unknown = "not seen",
+		.hide = REPORT_HIDE_UNKNOWN},
 	{.key = "capture_bytes",
 		.title = "Memory",
 		.kind = REPORT_BYTES,
+		.hide = REPORT_HIDE_UNKNOWN,
 		.help = "of the device, that the process allocated meanwhile"},
-	{.key = "graph", .title = "Graph", .kind = REPORT_INTEGER},
+	REPORT_RANK_COLUMN,
+	{.key = "graph",
+		.title = "Graph",
+		.kind = REPORT_INTEGER,
+		.unknown = "?",
+		.help = "null: the trace does not say which"},
 	{.key = "pid", .kind = REPORT_INTEGER},
 	{.key = "captured_graph", .kind = REPORT_INTEGER, .help = "that it was made from"},
 	{.key = "captured_nodes", .kind = REPORT_COUNT},
@@ -123,8 +137,9 @@ static void add_graph(struct result *result, const struct model *model,
 	result_u64(result, graph->node_count ? graph->node_count : graph->captured_nodes);
 	result_known(result, graph->has_capture, graph->capture_ns);
 	result_known(result, graph->has_capture, graph->capture_bytes);
-	result_u64(result, graph->id);
-	result_u64(result, model->processes.items[graph->process].pid);
+	result_known(result, graph->rank != MODEL_NONE, graph->rank);
+	result_known(result, graph->id != 0, graph->id);
+	result_known(result, graph->pid != 0, graph->pid);
 	result_known(result, graph->source, graph->source);
 	result_known(result, graph->has_capture, graph->captured_nodes);
 	result_u64(result, graph->instantiations);
@@ -177,13 +192,13 @@ static int make(struct result *result, const struct report_input *input)
 	uint64_t total_ns = 0;
 	size_t next_node = 0;
 	uint32_t table, nodes;
-	int r = device_graphs_init(&graphs, model);
+	int r = device_graphs_init(&graphs, model, input->trace->views, input->trace->count);
 
 	if (r < 0)
 		return r;
 	if (!graphs.graphs.count || selection_left_out(model, SELECTION_GRAPHS))
 		return report_nothing(
-			result, input, "No CUDA graph was made or launched while it was recorded.");
+			result, input, "There is no launch of a CUDA graph, and none was made.");
 	array_foreach (&graphs.graphs, graph)
 		total_ns += graph->work_ns;
 	result_open(result);
@@ -205,7 +220,7 @@ const struct report_section graphs_section = {
 	.value = {.kind = REPORT_OBJECT, .shape = &shape},
 	.by = "graph",
 	.summary = "captures and replays of CUDA graphs, and their nodes",
-	.needs = REPORT_NEEDS_RECORDING,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_GRAPHS,
 	.make = make,
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of programs. */
+/* Section: the counters of programs, and of other tools' traces. */
 #include <math.h>
 
 #include "analyses/program/counter_use.h"
+#include "report/columns.h"
 #include "report/sections.h"
 #include "report/view.h"
 
@@ -17,12 +18,17 @@ static const struct report_column columns[] = {
 	{.key = "mean", .title = "Mean", .kind = REPORT_NUMBER},
 	{.key = "maximum", .title = "Max", .kind = REPORT_NUMBER},
 	{.key = "last", .title = "Last", .kind = REPORT_NUMBER},
+	REPORT_RANK_COLUMN,
 	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
-	{.key = "name", .title = "Counter", .kind = REPORT_TEXT, .shrinks_to = 16},
+	{.key = "name",
+		.title = "Counter",
+		.kind = REPORT_TEXT,
+		.shrinks_to = 16,
+		.help = "in traces that have several series of a name: \"name: series\""},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
-static void add_row(struct result *result, const struct model *model, const struct counter_row *row)
+static void add_row(struct result *result, const struct counter_row *row)
 {
 	bool has_values = row->count > row->not_numbers;
 
@@ -32,26 +38,30 @@ static void add_row(struct result *result, const struct model *model, const stru
 	result_number(result, has_values ? row->mean : NAN);
 	result_number(result, has_values ? row->maximum : NAN);
 	result_number(result, has_values ? row->last : NAN);
-	result_u64(result, model->processes.items[row->process].pid);
-	result_text(result, row->name);
+	result_known(result, row->rank != MODEL_NONE, row->rank);
+	result_known(result, row->pid != 0, row->pid);
+	result_textf(result, *row->series ? "%s: %s" : "%s%s", row->name, row->series);
 }
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->view;
+	const struct trace_report *rows = input->trace;
 	_cleanup_counter_use_ struct counter_use use = {0};
-	int r = counter_use_init(&use, view->model);
+	int r = counter_use_init(
+		&use, input->view->model, rows ? rows->views : NULL, rows ? rows->count : 0);
 	uint32_t table;
 
 	if (r < 0)
 		return r;
 	if (!use.rows.count)
 		return report_nothing(result, input,
-			"There are no counters: no process that was recorded reported any; "
-			"sonde.counter() and sonde_counter() do.");
+			report_is_foreign(input)
+				? "There are no counters in the trace."
+				: "There are no counters: no process that was recorded reported "
+				  "any; sonde.counter() and sonde_counter() do.");
 	table = result_open(result);
 	array_foreach (&use.rows, row)
-		add_row(result, view->model, row);
+		add_row(result, row);
 	result_close(result);
 	result_heading(result, "Counters");
 	result_show(result, table,
@@ -64,10 +74,10 @@ const struct report_section counters_section = {
 	.value = {.key = "counters",
 		.kind = REPORT_ROWS,
 		.shape = &shape,
-		.help = "counters that programs report"},
+		.help = "counters that programs report, and those of traces"},
 	.by = "counter",
-	.summary = "the counters of programs",
-	.needs = REPORT_NEEDS_RECORDING,
+	.summary = "the counters of programs and traces",
+	.needs = REPORT_NEEDS_RECORDING | REPORT_NEEDS_FOREIGN,
 	.shows = SELECTION_COUNTERS,
 	.make = make,
 };
