@@ -50,22 +50,35 @@ static bool is_text(struct pb_bytes text, const char *word)
 
 /* ---- tables ---- */
 
-static int add_location(struct profile *profile, struct pb_bytes message)
+struct number {
+	uint32_t tag;
+	uint64_t *value;
+};
+
+/* Sets the numbers of a message whose fields are asked for. Returns 0 or a negative errno. */
+static int read_numbers(struct pb_bytes message, const struct number *numbers, size_t count)
 {
 	struct pb_cursor cursor = pb_cursor(message);
-	struct location location = {.message = message};
 	struct pb_field field;
-	uint64_t id = 0;
 	int r;
 
 	while ((r = pb_next(&cursor, &field)) > 0) {
-		if (field.tag == PB_VARINT(1))
-			id = field.value;
-		else if (field.tag == PB_VARINT(2))
-			location.mapping = field.value;
-		else if (field.tag == PB_VARINT(3))
-			location.address = field.value;
+		for (size_t i = 0; i < count; i++) {
+			if (field.tag == numbers[i].tag)
+				*numbers[i].value = field.value;
+		}
 	}
+	return r;
+}
+
+static int add_location(struct profile *profile, struct pb_bytes message)
+{
+	struct location location = {.message = message};
+	uint64_t id = 0;
+	const struct number numbers[] = {{PB_VARINT(1), &id}, {PB_VARINT(2), &location.mapping},
+		{PB_VARINT(3), &location.address}};
+	int r = read_numbers(message, numbers, ARRAY_SIZE(numbers));
+
 	if (r == 0)
 		r = map_u64_set(&profile->location_of, id, profile->locations.count);
 	return r < 0 ? r : array_append(&profile->locations, location);
@@ -73,20 +86,12 @@ static int add_location(struct profile *profile, struct pb_bytes message)
 
 static int add_function(struct profile *profile, struct pb_bytes message)
 {
-	struct pb_cursor cursor = pb_cursor(message);
 	struct function function = {0};
-	struct pb_field field;
 	uint64_t id = 0;
-	int r;
+	const struct number numbers[] = {{PB_VARINT(1), &id}, {PB_VARINT(2), &function.name},
+		{PB_VARINT(4), &function.file}};
+	int r = read_numbers(message, numbers, ARRAY_SIZE(numbers));
 
-	while ((r = pb_next(&cursor, &field)) > 0) {
-		if (field.tag == PB_VARINT(1))
-			id = field.value;
-		else if (field.tag == PB_VARINT(2))
-			function.name = field.value;
-		else if (field.tag == PB_VARINT(4))
-			function.file = field.value;
-	}
 	if (r == 0)
 		r = map_u64_set(&profile->function_of, id, profile->functions.count);
 	return r < 0 ? r : array_append(&profile->functions, function);
@@ -94,17 +99,10 @@ static int add_function(struct profile *profile, struct pb_bytes message)
 
 static int add_mapping(struct profile *profile, struct pb_bytes message)
 {
-	struct pb_cursor cursor = pb_cursor(message);
 	uint64_t id = 0, name = 0;
-	struct pb_field field;
-	int r;
+	const struct number numbers[] = {{PB_VARINT(1), &id}, {PB_VARINT(5), &name}};
+	int r = read_numbers(message, numbers, ARRAY_SIZE(numbers));
 
-	while ((r = pb_next(&cursor, &field)) > 0) {
-		if (field.tag == PB_VARINT(1))
-			id = field.value;
-		else if (field.tag == PB_VARINT(5))
-			name = field.value;
-	}
 	if (r == 0)
 		r = map_u64_set(&profile->mapping_of, id, profile->mappings.count);
 	return r < 0 ? r : array_append(&profile->mappings, name);
