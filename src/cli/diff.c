@@ -290,8 +290,9 @@ const struct command diff_command = {
 	.usage = "[options] A B",
 	.description =
 		"Compares two runs, A before and B after. Each is a recording, a trace of "
-		"PyTorch's profiler (Kineto), a folder with those of several ranks, or a capture "
-		"that they were imported into.\n\nSamples of two recordings are compared by "
+		"PyTorch's profiler (Kineto), a folder with those of several ranks, a capture "
+		"that they were imported into, or astra-sim's log beside the trace that it was "
+		"fed.\n\nSamples of two recordings are compared by "
 		"function name and module file name. \"Time\" is the change in CPU time, B - A; "
 		"\"share\" is the change in the part of all samples, in percentage points. The "
 		"number of samples decides how small a change can be detected: q is the false "

@@ -112,7 +112,7 @@ static int run_import(int count, char **positional)
 
 static bool makes_capture(const struct importer *importer)
 {
-	return importer->read || importer->import;
+	return importer_has_rows(importer) || importer->import;
 }
 
 static const char *const *list_formats(void)

@@ -54,6 +54,9 @@ struct import_result {
 	uint32_t note_count;
 };
 
+/* Takes the trace, whatever it returns: 0 or -ENOMEM. */
+typedef int import_take_trace(void *context, struct trace *take_trace);
+
 struct importer {
 	const char *name;        /* for -f */
 	const char *description; /* one line */
@@ -74,6 +77,9 @@ struct importer {
 	 */
 	int (*read)(struct trace **ret_trace, const char *path,
 		const struct trace_read_options *options, struct errmsg *err);
+	/* In place of read, for files of several ranks: gives a trace of each to `take`. */
+	int (*read_ranks)(const char *path, const struct trace_read_options *options,
+		import_take_trace *take, void *context, struct errmsg *err);
 	/* With read: the rank that the file says, without reading all of it. False: none, or it
 	 * cannot be read. NULL: nobody knows without reading it. */
 	bool (*rank)(const char *path, uint32_t *ret_rank);
@@ -85,7 +91,7 @@ struct importer {
 	 */
 	int (*import)(const struct import_input *input, struct capture_writer *writer,
 		struct import_result *ret_result, struct errmsg *err);
-	/* With neither of the two: why, behind the file's name ("is …"), and what to do. */
+	/* With none of these: why, behind the file's name ("is …"), and what to do. */
 	const char *refusal, *instead;
 };
 
@@ -93,6 +99,11 @@ struct importer {
 extern const struct importer *const importers[];
 /* NULL when there is none of that name. */
 const struct importer *importer_find(const char *name);
+/* Are there rows, and no events, in its files? False of one that reads nothing, too. */
+static inline bool importer_has_rows(const struct importer *importer)
+{
+	return importer->read || importer->read_ranks;
+}
 /* NULL when none knows what begins so; in importer.c, as are the functions below. */
 const struct importer *importer_of(const char *head, size_t length);
 

@@ -11,6 +11,7 @@ const struct importer *const importers[] = {
 	&nsys_importer,
 	&xplane_importer,
 	&chakra_et_importer,
+	&astra_sim_importer,
 	&kineto_importer,
 	&pprof_importer,
 	&perf_script_importer,

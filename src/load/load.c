@@ -90,6 +90,16 @@ static void update_progress(void *context, uint64_t done, uint64_t total)
 	pthread_mutex_unlock(&loading->lock);
 }
 
+static int take_trace(void *context, struct trace *trace)
+{
+	struct trace_source *source = context;
+	int r = array_append(&source->traces, trace);
+
+	if (r < 0)
+		trace_free(trace);
+	return r;
+}
+
 static int load_foreign(struct trace_source *source, const struct importer *importer)
 {
 	const struct trace_read_options read = {
@@ -98,14 +108,13 @@ static int load_foreign(struct trace_source *source, const struct importer *impo
 		.progress = update_progress,
 		.progress_context = source,
 	};
-	_cleanup_trace_ struct trace *trace = NULL;
-	int r = importer->read(&trace, source->path, &read, &source->err);
+	struct trace *trace;
+	int r;
 
-	if (r == 0)
-		r = array_append(&source->traces, trace);
-	if (r == 0)
-		trace = NULL;
-	return r;
+	if (importer->read_ranks)
+		return importer->read_ranks(source->path, &read, take_trace, source, &source->err);
+	r = importer->read(&trace, source->path, &read, &source->err);
+	return r < 0 ? r : take_trace(source, trace);
 }
 
 /* Of several recordings each has the name of its file: they may be of one command. */
@@ -169,7 +178,7 @@ static int load_source(struct trace_source *source)
 	importer = source->importer;
 	if (source->folder && source->file == TRACE_FILE_FOLDER)
 		return 0;
-	if (source->file == TRACE_FILE_FOREIGN && !importer->read) {
+	if (source->file == TRACE_FILE_FOREIGN && !importer_has_rows(importer)) {
 		source->refused_by = importer;
 		return source->folder ? 0
 				      : errmsg_set(&source->err, -EINVAL, "%s %s: %s", source->path,

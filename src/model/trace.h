@@ -209,6 +209,7 @@ struct trace {
 	uint32_t rank;                /* MODEL_NONE: not known */
 	uint32_t world_size;          /* 0: not known */
 	uint32_t backend;             /* string */
+	bool is_simulated;            /* by a simulator: see trace_take_kinds() */
 	bool is_narrowed;             /* filters left some rows out */
 	int64_t first_row_ns;         /* then: the start of the first of all */
 	bool has_fractions;           /* times finer than a microsecond */
@@ -273,6 +274,13 @@ static inline bool trace_is_work(const struct trace_event *event)
 /* Is it a trace of XLA (JAX, TensorFlow)? By the names of its processes: see
  * importers/kineto/xla.c. */
 bool trace_is_xla(const struct trace *trace);
+
+/*
+ * Gives rows of a simulation, whose log has names and no kinds, the kinds that rows of their names
+ * have in a trace: those of an operator, an annotation, or device work. trace_kinds.c. Returns 0 or
+ * -ENOMEM.
+ */
+int trace_take_kinds(struct trace *simulated, const struct trace *from);
 
 /* NULL when there is none. */
 const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event);

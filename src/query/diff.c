@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "analyses/trace_narrow.h"
+#include "base/warn.h"
 #include "compat/hta/diff.h"
 #include "compat/hta/hta.h"
 #include "load/load.h"
@@ -81,8 +82,6 @@ static int weigh(
 static int load(
 	struct query_diff_side *side, const struct query_diff_options *options, struct errmsg *err)
 {
-	const struct trace_view_options view = {
-		.definitions = options->hta_compatible ? &hta_definitions : &own_definitions};
 	const struct load_options loading = {
 		.shown = &options->shown,
 		.selection = &options->selection,
@@ -97,7 +96,77 @@ static int load(
 		return r;
 	if (model_make_rows(side->model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while making rows");
+	return 0;
+}
+
+static int look_at_rows(
+	struct query_diff_side *side, const struct query_diff_options *options, struct errmsg *err)
+{
+	const struct trace_view_options view = {
+		.definitions = options->hta_compatible ? &hta_definitions : &own_definitions};
+
 	return trace_report_init(&side->rows, side->model, &view, UINT64_MAX, err);
+}
+
+/* ---- simulations ---- */
+
+static bool is_simulated(const struct query_diff_side *side)
+{
+	return side->model->traces.count && side->model->traces.items[0]->is_simulated;
+}
+
+static bool has_rank(const struct model *model, uint32_t rank)
+{
+	array_foreach (&model->traces, trace) {
+		if ((*trace)->rank == rank)
+			return true;
+	}
+	return false;
+}
+
+/* Of the systems those of the ranks that were fed; without their ranks all. */
+static void keep_ranks(struct query_diff_side *simulated, const struct query_diff_side *fed)
+{
+	struct model *model = simulated->model;
+	size_t kept = 0, systems = model->traces.count;
+
+	array_foreach (&model->traces, trace) {
+		if (has_rank(fed->model, (*trace)->rank))
+			kept++;
+	}
+	if (!kept && systems > fed->model->traces.count)
+		warn("%s does not say its rank: it is compared with all %zu systems of %s",
+			fed->path, systems, simulated->path);
+	if (!kept)
+		return;
+	kept = 0;
+	array_foreach (&model->traces, trace) {
+		if (has_rank(fed->model, (*trace)->rank))
+			model->traces.items[kept++] = *trace;
+		else
+			trace_free(*trace);
+	}
+	model->traces.count = kept;
+}
+
+/* What a simulator's log does not say the trace that it was fed does. */
+static int join_simulation(struct query_diff *diff, struct errmsg *err)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct query_diff_side *side = &diff->sides[i], *fed = &diff->sides[!i];
+
+		if (!is_simulated(side) || is_simulated(fed))
+			continue;
+		diff->is_simulated = true;
+		keep_ranks(side, fed);
+		array_foreach (&side->model->traces, simulated) {
+			array_foreach (&fed->model->traces, from)
+				r = r < 0 ? r : trace_take_kinds(*simulated, *from);
+		}
+	}
+	return r < 0 ? errmsg_set(err, r, "memory ran out while comparing") : 0;
 }
 
 /* ---- comparing ---- */
@@ -155,13 +224,13 @@ static int compare_rows(
 	return r < 0 ? errmsg_set(err, r, "memory ran out while comparing") : 0;
 }
 
-/* Another tool has no trees, and what is per second is not per step. */
+/* Another tool and a simulator's log have no trees, and what is per second is not per step. */
 static int compare_trees(
 	struct query_diff *diff, const struct query_diff_options *options, struct errmsg *err)
 {
 	struct tree_diff_input inputs[2];
 
-	if (options->hta_compatible || options->per_second)
+	if (options->hta_compatible || options->per_second || diff->is_simulated)
 		return 0;
 	for (int i = 0; i < 2; i++)
 		inputs[i] = (struct tree_diff_input){
@@ -179,6 +248,10 @@ int query_diff_make(
 
 	for (int i = 0; r == 0 && i < 2; i++)
 		r = load(&diff->sides[i], options, err);
+	if (r == 0)
+		r = join_simulation(diff, err);
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = look_at_rows(&diff->sides[i], options, err);
 	if (r == 0 && diff->has_samples)
 		r = compare_samples(diff, options, err);
 	if (r == 0)

@@ -30,7 +30,8 @@ struct query_diff_side {
 /* Both sides, and what changed. Zero-initialise. */
 struct query_diff {
 	struct query_diff_side sides[2];
-	bool has_samples; /* and `samples` is there */
+	bool is_simulated; /* one side, of what the other side is */
+	bool has_samples;  /* and `samples` is there */
 	struct diff samples;
 	struct row_diff rows;
 	bool has_tree; /* and `tree` is there */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the seed inputs of corpus/nsys, rocprofv3, torch-memory and xplane from what the end-to-end tests make.
+"""Makes the seed inputs of corpus/astra-sim, nsys, rocprofv3, torch-memory and xplane from what the end-to-end tests make.
 
 They are committed: run this only to add some.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
+import astra_log  # noqa: E402
 import memory_snapshot  # noqa: E402
 import nsys_export  # noqa: E402
 import rocprof_result  # noqa: E402
@@ -22,6 +23,23 @@ def folder(name):
     path = HERE / "corpus" / name
     path.mkdir(exist_ok=True)
     return path
+
+
+def astra_sim():
+    corpus = folder("astra-sim")
+    nodes = [{"id": "1", "name": "aten::mm, x", "type": "COMP_NODE", "durationMicros": "5",
+              "attr": [{"name": "is_cpu_op", "boolVal": True}]},
+             {"id": "2", "name": "gemm", "type": "COMP_NODE", "durationMicros": "9", "ctrlDeps": ["1"], "attr": []},
+             {"id": "3", "name": "allreduce", "type": "COMM_COLL_NODE", "durationMicros": "7", "dataDeps": ["2"], "attr": []},
+             {"id": "4", "name": "send", "type": "COMM_SEND_NODE", "durationMicros": "7", "dataDeps": ["3"], "attr": []},
+             {"id": "5", "name": "load", "type": "MEM_LOAD_NODE", "durationMicros": "7", "attr": []}]
+    lines = [line for system in range(2) for line in astra_log.simulate(nodes, system)]
+    (corpus / "all").write_text("\n".join(lines))
+    (corpus / "cut").write_text("\n".join(lines[2:6])[:-20])
+    (corpus / "old").write_text("issue,sys->id=0,tick=5,node->id=1,node->name=COMP_NODE_x,node->node_type=4\r\n"
+                                "callback,sys->id=0,tick=3,node->id=1\ncallback,sys->id=0,tick=3,node->id=1\n")
+    (corpus / "numbers").write_text("issue,sys->id=4294967295,tick=9223372036854775807,node->id=18446744073709551615\n"
+                                    "issue,sys->id=0,tick=18446744073709551616,node->id=1\nissue,sys->id=,tick=,node->id=\n[")
 
 
 def nsys():
@@ -69,6 +87,7 @@ def torch_memory():
 
 
 if __name__ == "__main__":
+    astra_sim()
     nsys()
     rocprofv3()
     torch_memory()

@@ -84,13 +84,23 @@ static inline void rows_check_memory(const struct trace *trace)
 		rows_must(device->points.count == device->allocations + device->releases);
 }
 
+static inline int rows_take(void *context, struct trace *trace)
+{
+	(void)context;
+	rows_check(trace);
+	rows_check_stacks(trace);
+	rows_check_memory(trace);
+	trace_free(trace);
+	return 0;
+}
+
 /* Has an importer read the bytes as a file, whatever they begin with. */
 static inline void rows_fuzz(const struct importer *importer, const uint8_t *bytes, size_t length)
 {
 	const struct trace_read_options options = {
 		.keep_arguments = true, .max_bytes = (uint64_t)256 << 20, .threads = 1};
 	_cleanup_close_ int fd = memfd_create("trace", MFD_CLOEXEC);
-	_cleanup_trace_ struct trace *trace = NULL;
+	struct trace *trace = NULL;
 	struct errmsg err = {{0}};
 	char path[64];
 
@@ -98,11 +108,11 @@ static inline void rows_fuzz(const struct importer *importer, const uint8_t *byt
 	if (fd < 0 || write_all(fd, bytes, length) < 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (importer->read(&trace, path, &options, &err) < 0) {
+	if (importer->read_ranks)
+		rows_must(importer->read_ranks(path, &options, rows_take, NULL, &err) == 0 ||
+			  err.text[0]);
+	else if (importer->read(&trace, path, &options, &err) < 0)
 		rows_must(err.text[0] && !trace);
-		return;
-	}
-	rows_check(trace);
-	rows_check_stacks(trace);
-	rows_check_memory(trace);
+	else
+		rows_take(NULL, trace);
 }

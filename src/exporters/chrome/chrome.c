@@ -323,7 +323,8 @@ static int export_trace(const struct model *model, struct strbuf *out, struct er
 	if (model->traces.count > 1)
 		return errmsg_set(err, -EINVAL,
 			"the capture holds the traces of %zu ranks, and a file of this format one: "
-			"import each into a capture of its own",
+			"import each into a capture of its own, or write -f pftrace, which has "
+			"all of them",
 			model->traces.count);
 	return export_result(
 		kineto_write_document(out, model->traces.items[0]), out, "chrome", err);
