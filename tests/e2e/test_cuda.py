@@ -5,6 +5,7 @@ program through rings and stacks to the report."""
 import glob
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -197,6 +198,28 @@ def test_no_tracer(device, program):
         pytest.skip("this machine has a libcupti")
     assert (done.status, done.stdout) == (5, computed(STEPS))
     assert any("no libcupti that fits" in note for note in data["notes"])
+    assert any("libcupti was looked for in the loader's path, /" in note for note in data["notes"])
+
+
+@pytest.mark.parametrize("how", ["called", "mapped"])
+def test_the_tracer_of_a_virtual_environment(device, doubles, sonde_path, tmp_path, how):
+    """CuPy and numba bring CUDA's runtime within: no libcudart is mapped, beside which libcupti would be."""
+    packages = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
+    cupti = packages / "nvidia" / "cuda_cupti" / "lib" / "libcupti.so.12"
+    extension = packages / "cupy" / "core.so"
+    python = tmp_path / "env" / "bin" / "python3"
+    for path in (cupti, extension, python):
+        path.parent.mkdir(parents=True)
+    shutil.copy(doubles / "libcupti-double-12.so", cupti)
+    shutil.copy(doubles / "libcupti-double-12.so", extension)
+    python.symlink_to("/usr/bin/python3")
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    load = f"ctypes.CDLL({str(extension)!r}); " if how == "mapped" else ""
+    code = f"import ctypes; {load}ctypes.CDLL({str(library)!r}).InitializeInjection()"
+    program = python if how == "called" else "/usr/bin/python3"
+    part, data, done = device(program, "-c", code, env={"SONDE_CUPTI": "/nonexistent"})
+    assert done.status == 0
+    assert part["cuda"]["tracers"] == [f"CUDA is traced by CUPTI 12.9.1, {cupti}."]
 
 
 @pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137), ("fork", 5)])

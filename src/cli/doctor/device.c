@@ -10,6 +10,7 @@
 #include "cli/doctor/doctor.h"
 #include "collect/hooks/python_hooks.h"
 #include "collect/session/inject_library.h"
+#include "inject/cuda/cupti_places.h"
 
 #define DRIVERS_FOLDER "/etc/OpenCL/vendors"
 #define NVIDIA_VERSION "/proc/driver/nvidia/version"
@@ -71,28 +72,51 @@ void doctor_probe_python_hooks(struct doctor_result *ret_result)
 		doctor_no(ret_result, "install sonde again: sudo make install", "%s", reason.text);
 }
 
+static bool open_cupti(void *context, const char *path, bool mapped)
+{
+	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	struct strbuf *found = context;
+	struct link_map *map;
+
+	(void)mapped;
+	if (!library)
+		return false;
+	strbuf_add(found, dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : path);
+	dlclose(library);
+	return true;
+}
+
+static bool find_cupti(struct cupti_search *search)
+{
+	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+	const char *wanted = getenv("SONDE_CUPTI");
+
+	if (wanted && open_cupti(search->context, wanted, false))
+		return true;
+	if (cupti_try_program(search, NULL, "python3"))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (open_cupti(search->context, names[i], false))
+			return true;
+	return cupti_try_toolkits(search);
+}
+
 /* Where the program that is recorded brings none, sonde uses this one. */
 void doctor_probe_cupti(struct doctor_result *ret_result)
 {
-	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
-		"/usr/local/cuda/lib64/libcupti.so",
-		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
-	struct link_map *map;
+	_cleanup_strbuf_ struct strbuf found = {0};
+	struct cupti_search search = {.try = open_cupti, .context = &found};
+	char looked[200];
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
-
-		if (!library)
-			continue;
-		doctor_works(ret_result, "%s",
-			dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : names[i]);
-		dlclose(library);
+	if (find_cupti(&search) && strbuf_status(&found) == 0) {
+		doctor_works(ret_result, "%s", strbuf_cstr(&found));
 		return;
 	}
+	cupti_looked_text(&search, looked, sizeof(looked));
 	doctor_partly(ret_result,
 		"install the package nvidia-cuda-cupti of the program's CUDA version, or name a "
 		"libcupti in SONDE_CUPTI",
-		"none in the loader's path; programs such as PyTorch bring their own");
+		"none in the loader's path, %s; programs such as PyTorch bring their own", looked);
 }
 
 void doctor_probe_cuda_variable(struct doctor_result *ret_result)

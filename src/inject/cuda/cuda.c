@@ -46,16 +46,28 @@ static void on_callback(void *user, int domain, uint32_t id, const void *data)
 	errno = saved_errno;
 }
 
+static void note_not_found(const struct cupti_search *search)
+{
+	char looked[WIRE_DEVICE_TEXT_BYTES - 64];
+
+	cuda_note(WIRE_NOTE_NO_TRACER,
+		"The program uses CUDA, but no libcupti that fits its driver was found, so "
+		"that device work is not timed: install the package nvidia-cuda-cupti of "
+		"the program's CUDA version, or name the file in SONDE_CUPTI.");
+	if (*cuda.cupti.refused)
+		cuda_note(WIRE_NOTE_NO_TRACER, "%.*s.", (int)sizeof(looked), cuda.cupti.refused);
+	cupti_looked_text(search, looked, sizeof(looked));
+	cuda_note(WIRE_NOTE_NO_TRACER, "libcupti was looked for in the loader's path, %s.", looked);
+}
+
 /* Found, opened, and reported. */
 static bool open_cupti(void)
 {
+	static struct cupti_search search;
 	char version[32];
 
-	if (!cupti_open(&cuda.cupti)) {
-		cuda_note(WIRE_NOTE_NO_TRACER,
-			"The program uses CUDA, but no libcupti that fits its driver was found, so "
-			"that device work is not timed: install the package nvidia-cuda-cupti of "
-			"the program's CUDA version, or name the file in SONDE_CUPTI.");
+	if (!cupti_open(&cuda.cupti, &search)) {
+		note_not_found(&search);
 		return false;
 	}
 	cupti_version_text(cuda.cupti.version, version, sizeof(version));

@@ -48,14 +48,23 @@ static unsigned cuda_major(uint32_t version)
 	return version >= CUPTI_VERSION_12_0 ? 12 : 11;
 }
 
+/* Names that the loader is asked for are not there, as a rule. */
+static void note_refused(struct cupti *cupti, const char *path, const char *reason)
+{
+	if (strchr(path, '/') && !*cupti->refused)
+		snprintf(cupti->refused, sizeof(cupti->refused), "%s %s", path, reason);
+}
+
 static bool open_candidate(void *context, const char *path, bool mapped)
 {
 	struct cupti *cupti = context;
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL | (mapped ? RTLD_NOLOAD : 0));
 	unsigned driver_major = cupti_driver_cuda_major();
 
-	if (!library)
+	if (!library) {
+		note_refused(cupti, path, "cannot be loaded");
 		return false;
+	}
 	memset(&cupti->call, 0, sizeof(cupti->call));
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		void *function = dlsym(library, functions[i].name);
@@ -64,6 +73,7 @@ static bool open_candidate(void *context, const char *path, bool mapped)
 	}
 	if (!cupti->call.get_version || cupti->call.get_version(&cupti->version) != CUPTI_OK ||
 		(!mapped && driver_major && cuda_major(cupti->version) > driver_major)) {
+		note_refused(cupti, path, "is newer than the driver, or no libcupti");
 		dlclose(library);
 		return false;
 	}
@@ -71,9 +81,13 @@ static bool open_candidate(void *context, const char *path, bool mapped)
 	return true;
 }
 
-bool cupti_open(struct cupti *cupti)
+bool cupti_open(struct cupti *cupti, struct cupti_search *ret_search)
 {
-	return cupti_find(open_candidate, cupti);
+	*cupti->refused = '\0';
+	memset(ret_search, 0, sizeof(*ret_search));
+	ret_search->try = open_candidate;
+	ret_search->context = cupti;
+	return cupti_find(ret_search);
 }
 
 /* ---- subscribing ---- */

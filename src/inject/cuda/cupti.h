@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 #include "inject/cuda/cupti_abi.h"
-
-#define CUPTI_PATH_BYTES 1024
+#include "inject/cuda/cupti_places.h"
 
 struct cupti_functions {
 	cupti_result (*get_version)(uint32_t *version);
@@ -52,6 +51,8 @@ struct cupti {
 	bool by_subscriber; /* the calls that take the subscriber are used */
 	cupti_handle subscriber;
 	char path[CUPTI_PATH_BYTES];
+	/* Until one was opened: "PATH REASON" of the first that is there and does not serve. */
+	char refused[CUPTI_PATH_BYTES];
 };
 
 /* The callbacks that receive buffers, in both forms. */
@@ -64,10 +65,11 @@ struct cupti_buffer_callbacks {
 
 /*
  * Opens the libcupti that fits: the one that the program has already, $SONDE_CUPTI, the one beside
- * the program's CUDA libraries, the system's; none that is newer than the driver where that is
- * known. False when there is none.
+ * the program's CUDA libraries, in the packages that it has mapped, in its environment, the
+ * loader's, in a toolkit; none that is newer than the driver where that is known. False when
+ * there is none: `ret_search` and `refused` say what was looked at.
  */
-bool cupti_open(struct cupti *cupti);
+bool cupti_open(struct cupti *cupti, struct cupti_search *ret_search);
 
 /* `ret_holder` (CUPTI_SUBSCRIBER_NAME_BYTES) gets the name of who holds CUPTI, or "". */
 cupti_result cupti_subscribe(struct cupti *cupti, cupti_callback *callback, char *ret_holder);
@@ -93,8 +95,7 @@ const char *cupti_known_fault(uint32_t version, enum cupti_when when, unsigned n
 /* "12.4", "13.0.1" */
 void cupti_version_text(uint32_t version, char *text, size_t bytes);
 
-/* cupti_find.c: calls `try` with candidates, best first, until it returns true. */
-typedef bool cupti_try(void *context, const char *path, bool mapped);
-bool cupti_find(cupti_try *try, void *context);
+/* cupti_find.c: calls the search's `try` with candidates, best first, until it returns true. */
+bool cupti_find(struct cupti_search *search);
 /* The newest CUDA major version that the loaded driver knows; 0: unknown. */
 unsigned cupti_driver_cuda_major(void);

@@ -4,6 +4,7 @@
  * that the program has mapped, or will map from its wheels, comes first.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -23,8 +24,22 @@ struct mapped {
 	char cupti[PATH_BYTES];
 	char runtime[PATH_BYTES]; /* libcudart */
 	char torch[PATH_BYTES];
-	char driver[PATH_BYTES]; /* libcuda */
+	char driver[PATH_BYTES];                   /* libcuda */
+	char packages[CUPTI_PACKAGES][PATH_BYTES]; /* that hold any of them */
+	size_t package_count;
 };
+
+static void note_packages(struct mapped *mapped, const char *path)
+{
+	char *to = mapped->packages[mapped->package_count];
+
+	if (mapped->package_count == CUPTI_PACKAGES || !cupti_packages_of(path, to))
+		return;
+	for (size_t i = 0; i < mapped->package_count; i++)
+		if (!strcmp(mapped->packages[i], to))
+			return;
+	mapped->package_count++;
+}
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -44,6 +59,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *context)
 	for (size_t i = 0; base && i < sizeof(wanted) / sizeof(*wanted); i++)
 		if (!strncmp(base, wanted[i].prefix, strlen(wanted[i].prefix)))
 			snprintf(wanted[i].to, PATH_BYTES, "%s", info->dlpi_name);
+	note_packages(mapped, info->dlpi_name);
 	return 0;
 }
 
@@ -130,17 +146,10 @@ static bool try_beside_mapped(cupti_try *try, void *context, const struct mapped
 		       sizeof(beside_torch) / sizeof(*beside_torch));
 }
 
-static bool try_system(cupti_try *try, void *context)
+/* Names that the loader knows. */
+static bool try_loader(cupti_try *try, void *context)
 {
-	static const char *const names[] = {
-		"libcupti.so.13",
-		"libcupti.so.12",
-		"libcupti.so",
-		"/usr/local/cuda/lib64/libcupti.so",
-		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-		"/usr/local/cuda-13/extras/CUPTI/lib64/libcupti.so",
-		"/usr/local/cuda-12/extras/CUPTI/lib64/libcupti.so",
-	};
+	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (try(context, names[i], false))
@@ -148,13 +157,32 @@ static bool try_system(cupti_try *try, void *context)
 	return false;
 }
 
-bool cupti_find(cupti_try *try, void *context)
+static bool try_mapped_packages(struct cupti_search *search, const struct mapped *mapped)
+{
+	for (size_t i = 0; i < mapped->package_count; i++)
+		if (cupti_try_packages(search, mapped->packages[i]))
+			return true;
+	return false;
+}
+
+static bool try_program(struct cupti_search *search)
+{
+	char file[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", file, sizeof(file) - 1);
+
+	file[length > 0 ? length : 0] = '\0';
+	return cupti_try_program(search, length > 0 ? file : NULL, program_invocation_name);
+}
+
+bool cupti_find(struct cupti_search *search)
 {
 	const char *wanted = secure_getenv("SONDE_CUPTI");
 	struct mapped mapped = {0};
 
 	dl_iterate_phdr(note_library, &mapped);
-	return (*mapped.cupti && try(context, mapped.cupti, true)) ||
-	       (wanted && try(context, wanted, false)) ||
-	       try_beside_mapped(try, context, &mapped) || try_system(try, context);
+	return (*mapped.cupti && search->try(search->context, mapped.cupti, true)) ||
+	       (wanted && search->try(search->context, wanted, false)) ||
+	       try_beside_mapped(search->try, search->context, &mapped) ||
+	       try_mapped_packages(search, &mapped) || try_program(search) ||
+	       try_loader(search->try, search->context) || cupti_try_toolkits(search);
 }
