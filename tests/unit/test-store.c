@@ -15,7 +15,7 @@
 #include "store/change.h"
 #include "store/choice.h"
 #include "store/documents.h"
-#include "store/sqlite/sqlite.h"
+#include "store/sqlite/internal.h"
 
 struct place {
 	char folder[64], path[192];
@@ -148,6 +148,18 @@ static void test_tables_are_those_of_the_header(void **state)
 		0);
 }
 
+/* A file with the tables of an older version. */
+static void make_version(const char *path, int version)
+{
+	char sql[96];
+
+	for (int i = 0; i < version; i++)
+		do_sql(path, sqlite_migrations[i]);
+	snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+		STORE_APPLICATION_ID, version);
+	do_sql(path, sql);
+}
+
 /* Of every older version, with a run in it: what was there stays, and the rest is there. */
 static void test_every_older_version_is_brought_up_to_date(void **state)
 {
@@ -156,11 +168,10 @@ static void test_every_older_version_is_brought_up_to_date(void **state)
 	for (int version = 1; version < STORE_VERSION; version++) {
 		char path[128], log[160];
 		struct place other;
-		struct errmsg err = {{0}};
 		struct store *store;
 
 		snprintf(path, sizeof(path), "%s/%d", place->folder, version);
-		assert_int_equal(store_sqlite_make_version(path, version, &err), 0);
+		make_version(path, version);
 		do_sql(path, "INSERT INTO runs (number, id, path, added_ns, model) "
 			     "VALUES (5, 'abcd', '/a', 1, 'm'); INSERT INTO tags VALUES (5, 't')");
 		snprintf(other.path, sizeof(other.path), "%s", path);
@@ -182,7 +193,7 @@ static void test_an_older_version_that_is_read(void **state)
 	struct errmsg err = {{0}};
 	_cleanup_store_ struct store *store = NULL;
 
-	assert_int_equal(store_sqlite_make_version(place->path, 1, &err), 0);
+	make_version(place->path, 1);
 	assert_int_equal(store_open(&store, place->path, STORE_READ, &err), 0);
 	assert_int_equal(count_of(store, "SELECT count(*) FROM layers"), 0);
 }

@@ -30,5 +30,3 @@ extern const struct store_ops sqlite_ops;
 
 /* SQL that takes the tables from version i to i + 1. What was released is never changed. */
 extern const char *const sqlite_migrations[STORE_VERSION];
-/* To `version`, each step in one transaction with the others. */
-int sqlite_migrate(sqlite3 *database, const char *path, int version, struct errmsg *err);

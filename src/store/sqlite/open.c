@@ -161,12 +161,12 @@ static int version_of(sqlite3 *database, const char *path, int64_t *ret_version,
 
 /* ---- migrations ---- */
 
-static int migrate_steps(sqlite3 *database, const char *path, int to, struct errmsg *err)
+static int migrate_steps(sqlite3 *database, const char *path, struct errmsg *err)
 {
 	int64_t version = 0;
 	int r = version_of(database, path, &version, err);
 
-	for (; r == 0 && version < to; version++) {
+	for (; r == 0 && version < STORE_VERSION; version++) {
 		char sql[64];
 
 		r = sqlite_do(database, path, sqlite_migrations[version], err);
@@ -178,7 +178,8 @@ static int migrate_steps(sqlite3 *database, const char *path, int to, struct err
 	return r;
 }
 
-int sqlite_migrate(sqlite3 *database, const char *path, int version, struct errmsg *err)
+/* All steps in one transaction. */
+static int migrate(sqlite3 *database, const char *path, struct errmsg *err)
 {
 	char sql[64];
 	int r;
@@ -187,7 +188,7 @@ int sqlite_migrate(sqlite3 *database, const char *path, int version, struct errm
 	r = sqlite_do(database, path, "BEGIN IMMEDIATE", err);
 	if (r < 0)
 		return r;
-	r = migrate_steps(database, path, version, err);
+	r = migrate_steps(database, path, err);
 	if (r == 0)
 		r = sqlite_do(database, path, sql, err);
 	if (r == 0)
@@ -198,16 +199,16 @@ int sqlite_migrate(sqlite3 *database, const char *path, int version, struct errm
 }
 
 /* Of a file that may be written: its tables are made, or brought up to date. */
-static int bring_up(sqlite3 *database, const char *path, int version, struct errmsg *err)
+static int bring_up(sqlite3 *database, const char *path, struct errmsg *err)
 {
-	int64_t now = 0;
-	int r = version_of(database, path, &now, err);
+	int64_t version = 0;
+	int r = version_of(database, path, &version, err);
 
 	if (r == 0)
 		r = sqlite_do(database, path,
 			"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", err);
-	if (r == 0 && now < version)
-		r = sqlite_migrate(database, path, version, err);
+	if (r == 0 && version < STORE_VERSION)
+		r = migrate(database, path, err);
 	return r;
 }
 
@@ -222,8 +223,8 @@ static int check_version(sqlite3 *database, const char *path, struct errmsg *err
 
 /* ---- a store ---- */
 
-static int open_database(sqlite3 **ret_database, const char *path, enum store_mode mode,
-	int version, struct errmsg *err)
+static int open_database(
+	sqlite3 **ret_database, const char *path, enum store_mode mode, struct errmsg *err)
 {
 	sqlite3 *database = NULL;
 	int r = mode == STORE_WRITE ? make_file(path, err) : 0, status;
@@ -236,14 +237,14 @@ static int open_database(sqlite3 **ret_database, const char *path, enum store_mo
 	r = status == SQLITE_OK ? set_up(database, path, err)
 				: sqlite_failed(database, path, status, err);
 	if (r == 0)
-		r = mode == STORE_WRITE ? bring_up(database, path, version, err)
+		r = mode == STORE_WRITE ? bring_up(database, path, err)
 					: check_version(database, path, err);
 	if (r < 0)
 		sqlite3_close(database);
 	else
 		*ret_database = database;
 	/* It is of an older sonde: its tables are brought up to date first. */
-	return r == -ESTALE ? open_database(ret_database, path, STORE_WRITE, version, err) : r;
+	return r == -ESTALE ? open_database(ret_database, path, STORE_WRITE, err) : r;
 }
 
 int store_sqlite_open(
@@ -257,19 +258,10 @@ int store_sqlite_open(
 		return errmsg_set(err, -ENOMEM, "memory ran out while opening %s", path);
 	r = resolve(path, &full, err);
 	if (r == 0)
-		r = open_database(&sqlite->database, full, mode, STORE_VERSION, err);
+		r = open_database(&sqlite->database, full, mode, err);
 	if (r < 0)
 		return r;
 	sqlite->store = (struct store){.ops = &sqlite_ops, .address = TAKE_PTR(full)};
 	*ret_store = &TAKE_PTR(sqlite)->store;
 	return 0;
-}
-
-int store_sqlite_make_version(const char *path, int version, struct errmsg *err)
-{
-	sqlite3 *database = NULL;
-	int r = open_database(&database, path, STORE_WRITE, version, err);
-
-	sqlite3_close(database);
-	return r;
 }

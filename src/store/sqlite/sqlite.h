@@ -11,7 +11,5 @@
  * negative errno with a sentence. */
 int store_sqlite_open(
 	struct store **ret_store, const char *path, enum store_mode mode, struct errmsg *err);
-/* How long a writer waits for another one. For tests. */
+/* How long a writer waits for another one. */
 void store_sqlite_set_patience(unsigned milliseconds);
-/* For tests: a file with the tables of an older version. */
-int store_sqlite_make_version(const char *path, int version, struct errmsg *err);
