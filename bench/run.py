@@ -14,6 +14,7 @@ import sys
 import time
 
 import api
+import binary_frames
 import cost
 import device
 import document
@@ -40,7 +41,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, timeline, page, page_live, serving, live_recording, store, peers)
+MODULES += (models, energy, token_times, traces, timeline, page, page_live, serving, live_recording, binary_frames, store, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 

@@ -3,6 +3,7 @@
 """Makes C and TypeScript of api.json, the one description of the server's HTTP and WebSocket interface.
 
     api.py c api.json OUTPUT.c OUTPUT.h    routes, parameters with their bounds, errors, messages, and the document itself
+    api.py rows api.json OUTPUT.c OUTPUT.h the rows of binary messages, for who makes them (src/live)
     api.py typescript api.json             web/src/api.ts, on standard output
 """
 
@@ -14,6 +15,9 @@ C_TYPES = {"string": "const char *", "integer": "uint64_t ", "number": "double "
 TABLE_TYPES = {"string": "API_TEXT", "integer": "API_INTEGER", "number": "API_NUMBER", "boolean": "API_FLAG", "object": "API_OBJECT",
                "array": "API_TEXTS"}
 BODY_BYTES = 65536  # of bodies without x-body-bytes
+# Of binary frames; numbers of a char are its bytes.
+FRAME_TYPES = {"u8": ("uint8_t", 1), "u16": ("uint16_t", 2), "u32": ("uint32_t", 4), "u64": ("uint64_t", 8), "f64": ("double", 8)}
+COLUMN_TYPES = {"f64": "double", "f32": "float", "u32": "uint32_t", "text": "uint32_t"}
 
 
 def c_name(name):
@@ -67,6 +71,21 @@ def is_flat(schema):
 
 def flat_messages(document):
     return [schema for _, schema in messages(document) if is_flat(schema)]
+
+
+def frame_header(document):
+    """(name, type, its offset, bytes) of each field."""
+    offset = 0
+    for name, kind in document["x-frame"]["header"].items():
+        size = int(kind.removeprefix("char")) if kind.startswith("char") else FRAME_TYPES[kind][1]
+        yield name, kind, offset, size
+        offset += size
+
+
+def binary_messages(document):
+    for _, schema in messages(document):
+        if "columns" in schema["x-message"]:
+            yield schema["x-message"]
 
 
 def quoted(text):
@@ -128,6 +147,35 @@ def header(document):
         fields = "".join(message_field(key, part) for key, part in schema["properties"].items())
         lines.append(f"struct api_{name}_message {{\n{fields}}};\n\n"
                      f"void api_write_{name}(struct json_writer *json, const struct api_{name}_message *message);\n")
+    return "\n".join([*lines, frame_struct(document)])
+
+
+def frame_struct(document):
+    fields, end = "", 0
+    for name, kind, offset, size in frame_header(document):
+        fields += f"\tchar {name}[{size}];\n" if kind.startswith("char") else f"\t{FRAME_TYPES[kind][0]} {name};\n"
+        end = offset + size
+    return f"struct api_frame_header {{\n{fields}}};\n_Static_assert(sizeof(struct api_frame_header) == {end}, \"without padding\");\n"
+
+
+def rows_header(document):
+    lines = ["/* Generated from api.json. */\n#pragma once\n\n#include <stdint.h>\n"]
+    for about in binary_messages(document):
+        for table, columns in about["columns"].items():
+            name = f"{about['type']}_{table}"
+            fields = "".join(f"\t{COLUMN_TYPES[kind]} {key};\n" for key, kind in columns.items())
+            lines.append(f"struct {name}_row {{\n{fields}}};\n\nextern const struct live_table {name}_table;\n")
+    return "\n".join(lines)
+
+
+def rows_source(document):
+    lines = ['/* Generated from api.json. */\n#include "live/columns.h"\n\n#include <stddef.h>\n']
+    for about in binary_messages(document):
+        for table, columns in about["columns"].items():
+            name = f"{about['type']}_{table}"
+            entries = "".join(f"\t\t{{offsetof(struct {name}_row, {key}), sizeof({COLUMN_TYPES[kind]})}},\n" for key, kind in columns.items())
+            lines.append(f"const struct live_table {name}_table = {{\n\t.row_bytes = sizeof(struct {name}_row),\n"
+                         f"\t.columns = {{\n{entries}\t\t{{0, 0}},\n\t}},\n}};\n")
     return "\n".join(lines)
 
 
@@ -196,7 +244,7 @@ def source(document):
     for _, schema in messages(document):
         about = schema["x-message"]
         kinds += (f"\t[API_MESSAGE_{about['type'].upper()}] = {{{quoted(about['type'])}, "
-                  f"API_CLASS_{c_name(about['class']).upper()}}},\n")
+                  f"API_CLASS_{c_name(about['class']).upper()}, {about.get('kind', 0)}}},\n")
     lines.append(f"const struct api_message_kind api_message_kinds[API_MESSAGE_MAX] = {{\n{kinds}}};\n")
     lines += [writer(schema) for schema in flat_messages(document)]
     lines.append(embedded(document))
@@ -278,7 +326,17 @@ def typescript(document):
     lines += ["};", "", "// Those that are not asked for with GET.", "export const methods: Partial<Record<keyof Operations, string>> = {"]
     lines += [f"  {operation['operationId']}: {quoted(method)}," for method, _, operation, _ in operations(document) if method != "GET"]
     lines += ["};", "", "// Of each type of message, its data.", "export interface Messages {"]
-    lines += [f"  {schema['x-message']['type']}: {name};" for name, schema in messages(document)] + ["}"]
+    lines += [f"  {schema['x-message']['type']}: {name};" for name, schema in messages(document)] + ["}", ""]
+    lines += [f"// {document['x-frame']['description']}", "export const frameHeader = {"]
+    lines += [f"  {name}: {{ type: {quoted(kind)}, at: {offset}, bytes: {size} }}," for name, kind, offset, size in frame_header(document)]
+    lines += ["} as const;", "", "// Of each kind of binary frame, its tables.", "export const frameKinds = {"]
+    for about in binary_messages(document):
+        lines += [f"  {about['type']}: {{", f"    kind: {about['kind']},", "    tables: {"]
+        for table, columns in about["columns"].items():
+            members = ", ".join(f"{name}: {quoted(kind)}" for name, kind in columns.items())
+            lines.append(f"      {table}: {{ {members} }},")
+        lines += ["    },", "  },"]
+    lines += ["} as const;"]
     return "\n".join(lines)
 
 
@@ -289,7 +347,8 @@ def main():
     if language == "typescript":
         print(typescript(document))
         return
-    for output, text in zip(outputs, (source(document), header(document))):
+    makers = {"c": (source, header), "rows": (rows_source, rows_header)}[language]
+    for output, text in zip(outputs, (make(document) for make in makers)):
         with open(output, "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -48,15 +48,19 @@ static int send_all(int socket, const void *bytes, size_t length)
 	return 0;
 }
 
-static int emit(void *context, enum live_message message, const char *data, size_t length)
+static int emit(void *context, enum live_message message, const struct live_data *data)
 {
 	const struct follower *follower = context;
 	const struct live_packet packet = {.message = (uint16_t)message,
 		.is_final = follower->is_final,
-		.length = (uint32_t)length};
-	int r = send_all(follower->setup->socket, &packet, sizeof(packet));
+		.length = (uint32_t)data->length,
+		.columns_length = (uint32_t)data->columns_length};
+	int socket = follower->setup->socket;
+	int r = send_all(socket, &packet, sizeof(packet));
 
-	return r ?: send_all(follower->setup->socket, data, length);
+	if (r == 0)
+		r = send_all(socket, data->json, data->length);
+	return r ?: send_all(socket, data->columns, data->columns_length);
 }
 
 static int emit_due(struct follower *follower, uint64_t now_ns, bool is_last)
@@ -82,7 +86,9 @@ static int emit_ended(struct follower *follower, const char *reason, const char 
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	live_write_ended(follower->figures, reason, sentence, &text);
-	return strbuf_status(&text) ?: emit(follower, LIVE_ENDED, text.data, text.length);
+	return strbuf_status(&text)
+		       ?: emit(follower, LIVE_ENDED,
+				  &(struct live_data){.json = text.data, .length = text.length});
 }
 
 static int emit_stalled(struct follower *follower)

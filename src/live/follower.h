@@ -3,8 +3,9 @@
  * Follows a capture that grows, and writes live messages of it to a socket: the whole life of a
  * process, which only reads the file, so that the recorder never waits for it.
  *
- * A message is a struct live_packet and `length` bytes of JSON. The process waits where nobody
- * reads them: the next message is then of all that came meanwhile.
+ * A message is a struct live_packet, `length` bytes of JSON and `columns_length` bytes of the same
+ * as columns (live/columns.h). The process waits where nobody reads them: the next message is then
+ * of all that came meanwhile.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 struct live_packet {
 	uint16_t message;  /* enum live_message */
 	uint16_t is_final; /* of LIVE_ENDED: growth would change nothing */
-	uint32_t length;
+	uint32_t length, columns_length;
 };
 
 struct live_setup {

@@ -57,13 +57,21 @@ enum live_pace {
 	LIVE_SELDOM = 2, /* functions, kernels, layers: tables, which cost more */
 };
 
+/* A message's member `data` as JSON, and the same as columns (live/columns.h); 0 bytes: it is none
+ * of those that have them. */
+struct live_data {
+	const char *json;
+	size_t length;
+	const void *columns;
+	size_t columns_length;
+};
+
 /*
- * Hands over the messages of these paces that have something to say; batches are empty then.
- * `emit` gets the member `data` as JSON, and a negative return of it stops. Returns 0, that, or
- * -ENOMEM.
+ * Hands over the messages of these paces that have something to say; batches are empty then. A
+ * negative return of `emit` stops. Returns 0, that, or -ENOMEM.
  */
 int live_emit(struct live_figures *figures, unsigned paces,
-	int (*emit)(void *context, enum live_message message, const char *data, size_t length),
+	int (*emit)(void *context, enum live_message message, const struct live_data *data),
 	void *context);
 /* The data of LIVE_ENDED. `reason`: as in the schema; `sentence`: NULL: none. */
 void live_write_ended(const struct live_figures *figures, const char *reason, const char *sentence,

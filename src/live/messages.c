@@ -50,7 +50,7 @@ void live_member_ms(struct json_writer *json, const char *key, double ns)
 	json_double(json, round(ns / 1000) / 1000, 15);
 }
 
-static size_t cut(const char *text)
+size_t live_cut(const char *text)
 {
 	size_t length = strlen(text);
 
@@ -66,7 +66,7 @@ static size_t cut(const char *text)
 void live_member_string(struct json_writer *json, const char *key, const char *text)
 {
 	json_key(json, key);
-	json_string_n(json, text, cut(text));
+	json_string_n(json, text, live_cut(text));
 }
 
 void live_member_name(struct json_writer *json, const char *key, const char *text)
@@ -127,7 +127,7 @@ static void write_session(const struct live_figures *figures, struct json_writer
 	for (size_t i = 0; i < MIN(session->command.count, (size_t)COMMAND_MOST); i++) {
 		const char *word = live_text(figures, session->command.items[i]);
 
-		json_string_n(json, word, cut(word));
+		json_string_n(json, word, live_cut(word));
 	}
 	json_end_array(json);
 	member_optional(figures, json, "host", session->host);
@@ -214,20 +214,22 @@ void live_write_ended(const struct live_figures *figures, const char *reason, co
 
 struct emitter {
 	struct live_figures *figures;
-	int (*emit)(void *context, enum live_message message, const char *data, size_t length);
+	int (*emit)(void *context, enum live_message message, const struct live_data *data);
 	void *context;
-	struct strbuf text;
+	struct strbuf text, columns;
 };
 
 static int send_text(struct emitter *emitter, enum live_message message)
 {
-	int r = strbuf_status(&emitter->text);
+	const struct live_data data = {strbuf_cstr(&emitter->text), emitter->text.length,
+		emitter->columns.data, emitter->columns.length};
+	int r = strbuf_status(&emitter->text) ?: strbuf_status(&emitter->columns);
 
 	/* Bounded by what each message takes; a hostile capture's longest texts all at once. */
-	if (r == 0 && emitter->text.length <= LIVE_MESSAGE_BYTES)
-		r = emitter->emit(emitter->context, message, strbuf_cstr(&emitter->text),
-			emitter->text.length);
+	if (r == 0 && data.length <= LIVE_MESSAGE_BYTES)
+		r = emitter->emit(emitter->context, message, &data);
 	strbuf_clear(&emitter->text);
+	strbuf_clear(&emitter->columns);
 	return r;
 }
 
@@ -240,14 +242,16 @@ static int emit_batches(struct emitter *emitter)
 	while (r == 0 && rail < figures->rails.count && live_has_power(figures)) {
 		struct json_writer json = {.out = &emitter->text};
 
-		live_write_power(figures, rail, &rail, &json);
-		r = send_text(emitter, LIVE_POWER);
+		r = live_write_power(figures, rail, &rail, &json, &emitter->columns);
+		if (r == 0)
+			r = send_text(emitter, LIVE_POWER);
 	}
 	while (r == 0 && live_has_tokens(figures)) {
 		struct json_writer json = {.out = &emitter->text};
 
-		live_write_tokens(figures, &json);
-		r = send_text(emitter, LIVE_TOKENS);
+		r = live_write_tokens(figures, &json, &emitter->columns);
+		if (r == 0)
+			r = send_text(emitter, LIVE_TOKENS);
 	}
 	while (r == 0 && live_has_phases(figures)) {
 		struct json_writer json = {.out = &emitter->text};
@@ -299,7 +303,7 @@ static int emit_seldom(struct emitter *emitter)
 }
 
 int live_emit(struct live_figures *figures, unsigned paces,
-	int (*emit)(void *context, enum live_message message, const char *data, size_t length),
+	int (*emit)(void *context, enum live_message message, const struct live_data *data),
 	void *context)
 {
 	struct emitter emitter = {.figures = figures, .emit = emit, .context = context};
@@ -319,5 +323,6 @@ int live_emit(struct live_figures *figures, unsigned paces,
 	if (r == 0 && (paces & LIVE_SELDOM))
 		r = emit_seldom(&emitter);
 	strbuf_done(&emitter.text);
+	strbuf_done(&emitter.columns);
 	return r;
 }

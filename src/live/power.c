@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "live/columns.h"
 #include "live/state.h"
 
 /* Points of a rail that wait; then neighbours are merged. Of a message, of all rails. */
@@ -157,20 +158,41 @@ static void write_points(
 	json_end_array(json);
 }
 
-void live_write_power(
-	struct live_figures *figures, size_t first, size_t *ret_next, struct json_writer *json)
+struct power_rows {
+	struct live_power_points_row *items;
+	size_t count, capacity;
+};
+
+/* Behind the rows of other rails. */
+static int add_rows(const struct live_figures *figures, size_t index, struct power_rows *rows)
 {
-	size_t points = 0, i = first;
+	array_foreach (&figures->rails.items[index].points, point) {
+		const struct live_power_points_row row = {
+			live_t_ms(figures, point->end_ns), (float)point->w, (uint32_t)index + 1};
+
+		if (array_append(rows, row) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int live_write_power(struct live_figures *figures, size_t first, size_t *ret_next,
+	struct json_writer *json, struct strbuf *columns)
+{
+	struct power_rows rows = {0};
+	const struct intern no_texts = {0};
+	size_t i = first;
+	int r = 0;
 
 	live_begin_message(figures, json);
 	json_key(json, "rails");
 	json_begin_array(json);
-	for (; i < figures->rails.count && points < MESSAGE_POINTS; i++) {
+	for (; r == 0 && i < figures->rails.count && rows.count < MESSAGE_POINTS; i++) {
 		struct live_rail *rail = &figures->rails.items[i];
 
 		if (!rail->points.count)
 			continue;
-		points += rail->points.count;
+		r = add_rows(figures, i, &rows);
 		json_begin_object(json);
 		json_member_u64(json, "rail", i + 1);
 		write_points(figures, json, rail);
@@ -179,7 +201,11 @@ void live_write_power(
 	}
 	json_end_array(json);
 	json_end_object(json);
+	live_write_rows(columns, &live_power_points_table, rows.items, rows.count);
+	live_write_texts(columns, &no_texts);
+	array_done(&rows);
 	while (i < figures->rails.count && !figures->rails.items[i].points.count)
 		i++;
 	*ret_next = i;
+	return r;
 }

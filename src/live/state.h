@@ -254,8 +254,8 @@ void live_write_rails(const struct live_figures *figures, struct json_writer *js
 void live_write_joules(const struct live_figures *figures, struct json_writer *json);
 /* From rail `first` on, as many as one message takes; *ret_next is the first that is left. */
 bool live_has_power(const struct live_figures *figures);
-void live_write_power(
-	struct live_figures *figures, size_t first, size_t *ret_next, struct json_writer *json);
+int live_write_power(struct live_figures *figures, size_t first, size_t *ret_next,
+	struct json_writer *json, struct strbuf *columns);
 
 /* ---- ranges.c ---- */
 
@@ -287,7 +287,8 @@ int live_end_request(struct live_figures *figures, uint32_t index, uint64_t time
 uint64_t live_token_count(const struct live_figures *figures);
 bool live_has_tokens(const struct live_figures *figures);
 /* At most as many as one message takes. */
-void live_write_tokens(struct live_figures *figures, struct json_writer *json);
+int live_write_tokens(
+	struct live_figures *figures, struct json_writer *json, struct strbuf *columns);
 void live_tokens_done(struct live_tokens *tokens);
 
 /* ---- phases.c ---- */
@@ -314,6 +315,8 @@ void live_member_t_ms(const struct live_figures *figures, struct json_writer *js
 	uint64_t time_ns);
 /* In ms; with three decimals. */
 void live_member_ms(struct json_writer *json, const char *key, double ns);
+/* How much of it is shown: names that are long are cut. */
+size_t live_cut(const char *text);
 /* Cut where it is long. */
 void live_member_string(struct json_writer *json, const char *key, const char *text);
 /* The same, null for "". */

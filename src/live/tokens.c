@@ -4,10 +4,13 @@
  * analyses/inference/inference.h. What engines say of their requests (vLLM's scheduler) is in the
  * report only.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "live/columns.h"
 #include "live/state.h"
 
 /* That wait for a message; of more the older half is left out. */
@@ -275,8 +278,57 @@ static void write_event(const struct live_figures *figures, struct json_writer *
 	json_end_object(json);
 }
 
-void live_write_tokens(struct live_figures *figures, struct json_writer *json)
+static int write_token_rows(const struct live_figures *figures, size_t count, struct intern *texts,
+	struct strbuf *columns)
 {
+	_cleanup_free_ struct live_tokens_tokens_row *rows = calloc(count + 1, sizeof(*rows));
+	int r = rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct live_token *token = &figures->tokens.tokens.items[i];
+		double gap_ms = (double)token->gap_ns / (double)NS_PER_MS;
+
+		rows[i] =
+			(struct live_tokens_tokens_row){.t_ms = live_t_ms(figures, token->time_ns),
+				.index = token->has_index ? (double)token->index : NAN,
+				.gap_ms = token->has_gap ? (float)gap_ms : NAN,
+				.pid = token->pid};
+		r = live_place_text(texts, live_text(figures, token->request), &rows[i].request);
+		if (r == 0)
+			r = live_place_text(
+				texts, live_text(figures, token->phase), &rows[i].phase);
+	}
+	if (r == 0)
+		live_write_rows(columns, &live_tokens_tokens_table, rows, count);
+	return r;
+}
+
+static int write_event_rows(const struct live_figures *figures, size_t count, struct intern *texts,
+	struct strbuf *columns)
+{
+	_cleanup_free_ struct live_tokens_requests_row *rows = calloc(count + 1, sizeof(*rows));
+	int r = rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct live_request_event *event = &figures->tokens.events.items[i];
+
+		rows[i] = (struct live_tokens_requests_row){
+			.t_ms = live_t_ms(figures, event->time_ns), .pid = event->pid};
+		r = live_place_text(texts, live_text(figures, event->request), &rows[i].request);
+		if (r == 0)
+			r = live_place_text(texts, event->event, &rows[i].event);
+	}
+	if (r == 0)
+		live_write_rows(columns, &live_tokens_requests_table, rows, count);
+	return r;
+}
+
+int live_write_tokens(
+	struct live_figures *figures, struct json_writer *json, struct strbuf *columns)
+{
+	struct intern texts = {0};
+	int r;
+
 	struct live_tokens *tokens = &figures->tokens;
 	size_t count = MIN(tokens->tokens.count, (size_t)MESSAGE_TOKENS);
 	size_t events = MIN(tokens->events.count, (size_t)MESSAGE_TOKENS);
@@ -293,8 +345,14 @@ void live_write_tokens(struct live_figures *figures, struct json_writer *json)
 		write_event(figures, json, &tokens->events.items[i]);
 	json_end_array(json);
 	json_end_object(json);
+	r = write_token_rows(figures, count, &texts, columns);
+	if (r == 0)
+		r = write_event_rows(figures, events, &texts, columns);
+	live_write_texts(columns, &texts);
+	intern_done(&texts);
 	array_drop_first(&tokens->tokens, count);
 	array_drop_first(&tokens->events, events);
+	return r;
 }
 
 void live_tokens_done(struct live_tokens *tokens)

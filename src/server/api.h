@@ -78,6 +78,7 @@ enum api_class {
 struct api_message_kind {
 	const char *type;
 	enum api_class class;
+	uint8_t frame_kind; /* of its binary frames; 0: it has none */
 };
 
 extern const struct api_message_kind api_message_kinds[API_MESSAGE_MAX];

@@ -14,10 +14,8 @@
 #include "server/bus_topics.h"
 #include "server/guard.h"
 
-#define BINARY_HEADER      16
-#define CLOSE_GOING_AWAY   1001
-#define CLOSE_TRY_LATER    1013
-#define BINARY_TOPIC(kind) (BUS_TOPICS_MAX + (unsigned)(kind))
+#define CLOSE_GOING_AWAY 1001
+#define CLOSE_TRY_LATER  1013
 
 struct gap {
 	uint64_t from, to, count;
@@ -33,6 +31,7 @@ struct bus_client {
 	uint64_t over_since_ns; /* 0: within its budget */
 	bool is_awake;          /* was woken, and has not found the queue empty since */
 	bool is_ending, is_too_slow, has_ended;
+	bool takes_binary;
 	struct strbuf hello; /* until it is sent */
 };
 
@@ -47,6 +46,11 @@ struct bus {
 
 /* ---- envelopes ---- */
 
+static double t_ms(const struct bus *bus, uint64_t now_ns)
+{
+	return (double)(now_ns - bus->began_ns) / (double)NS_PER_MS;
+}
+
 static void begin_envelope(
 	struct strbuf *out, const struct bus *bus, uint64_t seq, const char *type, uint64_t now_ns)
 {
@@ -57,7 +61,7 @@ static void begin_envelope(
 	json_member_text(&json, "epoch", bus->epoch);
 	json_member_u64(&json, "seq", seq);
 	json_key(&json, "t_ms");
-	json_double(&json, (double)(now_ns - bus->began_ns) / (double)NS_PER_MS, 12);
+	json_double(&json, t_ms(bus, now_ns), 12);
 	json_member_text(&json, "type", type);
 	json_key(&json, "data");
 }
@@ -104,7 +108,7 @@ static void lose_message(struct bus_client *client, const struct bus_message *me
  */
 static void thin(struct bus_client *client, enum api_class class)
 {
-	bool is_there[BUS_TOPICS_ALL] = {false};
+	bool is_there[BUS_TOPICS_MAX] = {false};
 	struct bus_queue *queue = &client->queue;
 	size_t kept = queue->items.count;
 
@@ -172,14 +176,18 @@ static void keep(struct bus *bus, struct bus_message *message)
 	bus_topics_keep(&bus->topics, message, &bus->limits);
 }
 
-static int publish(struct bus *bus, unsigned topic, enum api_class class, bool is_binary,
+static int publish(struct bus *bus, unsigned topic, enum api_class class, const struct strbuf *text,
 	const struct strbuf *frame, uint64_t now_ns)
 {
+	size_t budget_bytes = bus->limits.budget_bytes;
+	size_t frame_length = text->length + frame->length > budget_bytes ? 0 : frame->length;
 	struct bus_message *message;
 
-	if (frame->length > bus->limits.budget_bytes)
+	if (text->length > budget_bytes)
 		return -E2BIG;
-	message = strbuf_status(frame) ? NULL : calloc(1, sizeof(*message) + frame->length);
+	message = strbuf_status(text) || strbuf_status(frame)
+			  ? NULL
+			  : calloc(1, sizeof(*message) + text->length + frame_length);
 	if (!message)
 		return -ENOMEM;
 	*message = (struct bus_message){.refs = 1,
@@ -187,9 +195,11 @@ static int publish(struct bus *bus, unsigned topic, enum api_class class, bool i
 		.topic = topic,
 		.time_ns = now_ns,
 		.class = class,
-		.is_binary = is_binary,
-		.length = frame->length};
-	memcpy(message->bytes, strbuf_cstr(frame), frame->length);
+		.length = text->length + frame_length,
+		.text_length = text->length};
+	memcpy(message->bytes, strbuf_cstr(text), text->length);
+	if (frame_length)
+		memcpy(message->bytes + text->length, frame->data, frame_length);
 	keep(bus, message);
 	array_foreach (&bus->clients, client)
 		give(*client, message, now_ns);
@@ -197,42 +207,54 @@ static int publish(struct bus *bus, unsigned topic, enum api_class class, bool i
 	return 0;
 }
 
-int bus_publish_keyed(struct bus *bus, const char *type, enum api_class class, const char *key,
-	const char *data, size_t length, uint64_t now_ns)
+/* A field of the header that ends in zeros. */
+static void set_text(char *field, size_t bytes, const char *text)
 {
-	_cleanup_strbuf_ struct strbuf frame = {0};
+	for (size_t i = 0; i < bytes && text[i]; i++)
+		field[i] = text[i];
+}
+
+static void write_frame(struct strbuf *out, const struct bus *bus, uint64_t seq, const char *key,
+	const struct bus_data *data, uint64_t now_ns)
+{
+	struct api_frame_header header = {.version = 1,
+		.kind = data->kind,
+		.bytes = sizeof(header),
+		.seq = seq,
+		.t_ms = t_ms(bus, now_ns)};
+
+	set_text(header.epoch, sizeof(header.epoch), bus->epoch);
+	set_text(header.capture, sizeof(header.capture), key);
+	strbuf_add_bytes(out, &header, sizeof(header));
+	strbuf_add_bytes(out, data->columns, data->columns_length);
+}
+
+int bus_publish_columns(struct bus *bus, const char *type, enum api_class class, const char *key,
+	const struct bus_data *data, uint64_t now_ns)
+{
+	_cleanup_strbuf_ struct strbuf text = {0}, frame = {0};
 	unsigned topic;
 	int r = bus_topics_find(&bus->topics, type, key, &topic);
 
 	if (r < 0)
 		return r;
-	write_envelope(&frame, bus, bus->newest + 1, type, data, length, now_ns);
-	return publish(bus, topic, class, false, &frame, now_ns);
+	write_envelope(&text, bus, bus->newest + 1, type, data->json, data->length, now_ns);
+	if (data->columns_length)
+		write_frame(&frame, bus, bus->newest + 1, key, data, now_ns);
+	return publish(bus, topic, class, &text, &frame, now_ns);
+}
+
+int bus_publish_keyed(struct bus *bus, const char *type, enum api_class class, const char *key,
+	const char *data, size_t length, uint64_t now_ns)
+{
+	return bus_publish_columns(
+		bus, type, class, key, &(struct bus_data){.json = data, .length = length}, now_ns);
 }
 
 int bus_publish(struct bus *bus, const char *type, enum api_class class, const char *data,
 	size_t length, uint64_t now_ns)
 {
 	return bus_publish_keyed(bus, type, class, "", data, length, now_ns);
-}
-
-int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint16_t flags,
-	const void *bytes, size_t length, uint64_t now_ns)
-{
-	_cleanup_strbuf_ struct strbuf frame = {0};
-	double t_ms = (double)(now_ns - bus->began_ns) / (double)NS_PER_MS;
-	uint32_t seq = (uint32_t)(bus->newest + 1);
-	unsigned char header[BINARY_HEADER] = {1, kind, flags & 0xff, flags >> 8};
-	uint64_t bits;
-
-	memcpy(&bits, &t_ms, sizeof(bits));
-	for (int i = 0; i < 4; i++)
-		header[4 + i] = (unsigned char)(seq >> (8 * i));
-	for (int i = 0; i < 8; i++)
-		header[8 + i] = (unsigned char)(bits >> (8 * i));
-	strbuf_add_bytes(&frame, header, sizeof(header));
-	strbuf_add_bytes(&frame, bytes, length);
-	return publish(bus, BINARY_TOPIC(kind), class, true, &frame, now_ns);
 }
 
 /* ---- clients ---- */
@@ -243,7 +265,7 @@ static void queue_snapshot(struct bus_client *client, uint64_t now_ns)
 	struct api_snapshot_message snapshot = {.newest_seq = bus->newest};
 	struct json_writer json = {.out = &client->hello};
 
-	for (size_t i = 0; i < BUS_TOPICS_ALL; i++) {
+	for (size_t i = 0; i < BUS_TOPICS_MAX; i++) {
 		struct bus_message *latest = bus->topics.latest[i];
 
 		snapshot.types += latest && bus_queue_add(&client->queue, latest) == 0;
@@ -323,9 +345,9 @@ bool bus_is_ending(const struct bus_client *client)
 	return client->is_ending;
 }
 
-size_t bus_waiting(const struct bus_client *client)
+void bus_take_binary(struct bus_client *client)
 {
-	return client->queue.bytes;
+	client->takes_binary = true;
 }
 
 /* ---- frames ---- */
@@ -374,23 +396,34 @@ static void add_bye(
 	frame->close_code = client->is_too_slow ? CLOSE_TRY_LATER : CLOSE_GOING_AWAY;
 }
 
-static void add_message(struct strbuf *out, struct bus_queue *queue)
+static void add_message(struct strbuf *out, struct bus_queue *queue, bool is_binary)
 {
 	struct bus_message *message = bus_queue_take(queue);
 
-	strbuf_add_bytes(out, message->bytes, message->length);
+	if (is_binary)
+		strbuf_add_bytes(out, message->bytes + message->text_length,
+			message->length - message->text_length);
+	else
+		strbuf_add_bytes(out, message->bytes, message->text_length);
 	bus_message_unref(message);
 }
 
-/* Does the message of this place go into a text frame that has so many bytes? */
-static bool joins(const struct bus_queue *queue, size_t place, size_t bytes)
+/* Does the client get this message, the first one or one behind it, as a binary frame? */
+static bool is_binary(const struct bus_client *client, size_t place)
 {
-	const struct bus_message *message;
+	const struct bus_queue *queue = &client->queue;
+	const struct bus_message *message = queue->items.items[queue->first + place];
 
-	if (place >= bus_queue_count(queue))
-		return false;
-	message = queue->items.items[queue->first + place];
-	return !message->is_binary && bytes + message->length + 2 <= BUS_FRAME_BYTES;
+	return client->takes_binary && message->length > message->text_length;
+}
+
+/* Does the message of this place go into a text frame that has so many bytes? */
+static bool joins(const struct bus_client *client, size_t place, size_t bytes)
+{
+	const struct bus_queue *queue = &client->queue;
+
+	return place < bus_queue_count(queue) && !is_binary(client, place) &&
+	       bytes + queue->items.items[queue->first + place]->text_length + 2 <= BUS_FRAME_BYTES;
 }
 
 static void add_messages(struct bus_client *client, struct strbuf *out, struct bus_frame *frame)
@@ -399,17 +432,17 @@ static void add_messages(struct bus_client *client, struct strbuf *out, struct b
 	const struct bus_message *first = queue->items.items[queue->first];
 	size_t begin = out->length;
 
-	frame->is_binary = first->is_binary;
-	if (joins(queue, 0, 0) && joins(queue, 1, first->length)) {
+	frame->is_binary = is_binary(client, 0);
+	if (joins(client, 0, 0) && joins(client, 1, first->text_length)) {
 		strbuf_add_char(out, '[');
-		add_message(out, queue);
-		while (joins(queue, 0, out->length - begin)) {
+		add_message(out, queue, false);
+		while (joins(client, 0, out->length - begin)) {
 			strbuf_add_char(out, ',');
-			add_message(out, queue);
+			add_message(out, queue, false);
 		}
 		strbuf_add_char(out, ']');
 	} else {
-		add_message(out, queue);
+		add_message(out, queue, frame->is_binary);
 	}
 	if (queue->bytes <= client->bus->limits.budget_bytes)
 		client->over_since_ns = 0;

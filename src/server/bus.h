@@ -48,6 +48,14 @@ struct bus_limits {
 struct bus;
 struct bus_client;
 
+struct bus_data {
+	const char *json;
+	size_t length;
+	uint8_t kind;
+	const void *columns;
+	size_t columns_length; /* 0: none */
+};
+
 /* Of frames that are joined from several messages. */
 #define BUS_FRAME_BYTES (64 << 10)
 
@@ -75,16 +83,17 @@ int bus_publish(struct bus *bus, const char *type, enum api_class class, const c
 /* The same about `key`, of less than BUS_KEY_BYTES. */
 int bus_publish_keyed(struct bus *bus, const char *type, enum api_class class, const char *key,
 	const char *data, size_t length, uint64_t now_ns);
+/*
+ * The same with `columns`, what a binary frame of `kind` has behind its header (x-frame of
+ * schema/api.json): clients that take binary frames get it, others the text; both have one number.
+ * Where both together are larger than the budget of a client, all get the text.
+ */
+int bus_publish_columns(struct bus *bus, const char *type, enum api_class class, const char *key,
+	const struct bus_data *data, uint64_t now_ns);
 /* What is kept for later clients of all messages with this key. */
 void bus_forget(struct bus *bus, const char *key);
 /* Appends LiveHistory of schema/api.json. */
 void bus_write_history(struct bus *bus, const char *key, struct strbuf *out, uint64_t now_ns);
-/*
- * A binary frame: a header of 16 bytes in little-endian order (version 1, kind, flags of 16 bits,
- * the low 32 bits of the number, the time in ms as a double), then the bytes.
- */
-int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint16_t flags,
-	const void *bytes, size_t length, uint64_t now_ns);
 
 /*
  * `wake`: there is a frame for the client; called again only after bus_next() had none. Then
@@ -93,6 +102,8 @@ int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint
  */
 int bus_add(struct bus *bus, struct bus_client **ret_client, const char *hello, const char *epoch,
 	uint64_t seq, void (*wake)(void *context), void *context, uint64_t now_ns);
+/* From now on it gets binary frames of messages that have columns. */
+void bus_take_binary(struct bus_client *client);
 struct bus_client *bus_remove(struct bus_client *client);
 /*
  * Appends the next frame to `out`: an envelope, or an array of those that wait, up to
@@ -105,5 +116,3 @@ bool bus_next(struct bus_client *client, struct strbuf *out, struct bus_frame *r
 void bus_say_bye(struct bus *bus, uint64_t now_ns);
 /* Its last message was made, or will be when it can be sent. */
 bool bus_is_ending(const struct bus_client *client);
-/* Bytes that wait for it. */
-size_t bus_waiting(const struct bus_client *client);

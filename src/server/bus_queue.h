@@ -14,8 +14,8 @@ struct bus_message {
 	uint64_t seq;
 	uint64_t time_ns; /* when it was published */
 	enum api_class class;
-	bool is_binary;
-	size_t length;
+	size_t length;      /* of both */
+	size_t text_length; /* the envelope; behind it is the same as a binary frame, if there is */
 	char bytes[];
 };
 

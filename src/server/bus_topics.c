@@ -66,7 +66,7 @@ static void trim(struct bus_history *history, const struct bus_limits *limits, u
 void bus_topics_keep(
 	struct bus_topics *topics, struct bus_message *message, const struct bus_limits *limits)
 {
-	const char *key = message->topic < BUS_TOPICS_MAX ? topics->names[message->topic].key : "";
+	const char *key = topics->names[message->topic].key;
 	struct bus_history *history;
 
 	if (message->class == API_CLASS_LATEST_WINS) {
@@ -112,14 +112,14 @@ void bus_topics_write_history(struct bus_topics *topics, const char *key,
 
 		if (!is_first)
 			strbuf_add_char(out, ',');
-		strbuf_add_bytes(out, message->bytes, message->length);
+		strbuf_add_bytes(out, message->bytes, message->text_length);
 		is_first = false;
 	}
 }
 
 void bus_topics_done(struct bus_topics *topics)
 {
-	for (size_t i = 0; i < BUS_TOPICS_ALL; i++)
+	for (size_t i = 0; i < BUS_TOPICS_MAX; i++)
 		bus_message_unref(topics->latest[i]);
 	array_foreach (&topics->histories, history)
 		bus_queue_done(&history->messages);

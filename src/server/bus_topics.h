@@ -9,9 +9,7 @@
 #include "server/bus.h"
 #include "server/bus_queue.h"
 
-/* The topics of text messages; those of binary ones, by their kind, follow. */
 #define BUS_TOPICS_MAX 512
-#define BUS_TOPICS_ALL (BUS_TOPICS_MAX + 256)
 
 struct bus_topic {
 	char type[BUS_TYPE_BYTES];
@@ -26,7 +24,7 @@ struct bus_history {
 struct bus_topics {
 	struct bus_topic names[BUS_TOPICS_MAX]; /* type "": free */
 	unsigned count;                         /* of names that were ever used */
-	struct bus_message *latest[BUS_TOPICS_ALL];
+	struct bus_message *latest[BUS_TOPICS_MAX];
 	ARRAY_OF(struct bus_history) histories;
 };
 

@@ -77,17 +77,18 @@ static struct look *add_look(struct followers *followers, const struct capture *
 
 /* ---- messages ---- */
 
-static int publish(
-	struct follower *follower, enum live_message message, const char *data, size_t length)
+static int publish(struct follower *follower, enum live_message message, struct bus_data data)
 {
 	const char *type = live_message_types[message];
 
 	for (size_t i = 0; i < API_MESSAGE_MAX; i++) {
 		const struct api_message_kind *kind = &api_message_kinds[i];
 
-		if (strcmp(kind->type, type) == 0)
-			return bus_publish_keyed(follower->followers->setup.bus, type, kind->class,
-				follower->capture->id, data, length, monotonic_now_ns());
+		if (strcmp(kind->type, type) != 0)
+			continue;
+		data.kind = kind->frame_kind;
+		return bus_publish_columns(follower->followers->setup.bus, type, kind->class,
+			follower->capture->id, &data, monotonic_now_ns());
 	}
 	return -ENOENT;
 }
@@ -100,18 +101,24 @@ static bool take_messages(struct follower *follower)
 
 	while (pending->length - at >= sizeof(struct live_packet)) {
 		struct live_packet packet;
+		struct bus_data data;
 
 		memcpy(&packet, pending->data + at, sizeof(packet));
-		if (packet.message >= LIVE_MESSAGE_MAX || packet.length > LIVE_MESSAGE_BYTES)
+		data = (struct bus_data){
+			.length = packet.length, .columns_length = packet.columns_length};
+		if (packet.message >= LIVE_MESSAGE_MAX || data.length > LIVE_MESSAGE_BYTES ||
+			data.columns_length > LIVE_MESSAGE_BYTES)
 			return false;
-		if (pending->length - at - sizeof(packet) < packet.length)
+		if (pending->length - at - sizeof(packet) < data.length + data.columns_length)
 			break;
 		at += sizeof(packet);
-		publish(follower, (enum live_message)packet.message, pending->data + at,
-			packet.length);
+		data.json = pending->data + at;
+		at += data.length;
+		data.columns = pending->data + at;
+		at += data.columns_length;
+		publish(follower, (enum live_message)packet.message, data);
 		follower->has_sent_end = packet.message == LIVE_ENDED;
 		follower->is_final = packet.is_final;
-		at += packet.length;
 	}
 	pending->length -= at;
 	memmove(pending->data, pending->data + at, pending->length);
@@ -132,7 +139,8 @@ static void publish_ended(struct follower *follower, const char *reason, const c
 	json_member_known(&json, "exit_status", false, 0);
 	json_end_object(&json);
 	if (strbuf_status(&data) == 0)
-		publish(follower, LIVE_ENDED, strbuf_cstr(&data), data.length);
+		publish(follower, LIVE_ENDED,
+			(struct bus_data){.json = strbuf_cstr(&data), .length = data.length});
 }
 
 /* ---- one follower ---- */

@@ -104,6 +104,8 @@ int socket_established(struct http_connection *connection)
 			parameters.has_epoch ? parameters.epoch : NULL, parameters.seq, wake,
 			connection, monotonic_now_ns()) < 0)
 		return -1;
+	if (parameters.binary)
+		bus_take_binary(connection->client);
 	server->sockets++;
 	server->had_socket = true;
 	http_set_active(connection, true);

@@ -12,6 +12,8 @@ import json
 import math
 import re
 
+import live_frames
+
 EPOCH = "00112233445566778899aabbccddeeff"
 STARTED_UNIX_MS = 1_790_000_000_000
 LATEST_WINS = {"live_session", "live_summary", "live_functions", "live_kernels", "live_layers", "live_current", "live_ended"}
@@ -57,7 +59,7 @@ class LiveDouble:
     def send(self, seq, kind, data, t_ms=None):
         envelope = {"v": 1, "epoch": self.epoch, "seq": seq, "t_ms": self.t_ms if t_ms is None else t_ms, "type": kind, "data": data}
         if self.socket:
-            self.socket.send(json.dumps(envelope))
+            self.socket.send((live_frames.encode(envelope) if seq and "binary=true" in self.addresses[-1] else None) or json.dumps(envelope))
         return envelope
 
     def say(self, kind, data, **more):

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import live_frames
+
 CAPTURE = Path(__file__).resolve().parents[1] / "golden" / "energy-2-plain.pftrace"
 TIMEOUT = 60
 
@@ -109,6 +111,7 @@ class WebSocket:
         self.stream = self.connection.makefile("rb")
         self.answer = read_answer(self.stream)
         self.close_code = None
+        self.binary = 0  # frames
         self.joined = []  # messages of the last frame that next() has not given yet
 
     def frame(self):
@@ -124,7 +127,7 @@ class WebSocket:
         return head[0] & 15, self.stream.read(length)
 
     def next(self):
-        """The next message as an object, or bytes of a binary one; None when it is closed."""
+        """The next message, which may come in a binary frame; None when it is closed."""
         if self.joined:
             return self.joined.pop(0)
         while (frame := self.frame()):
@@ -134,7 +137,8 @@ class WebSocket:
                 self.joined = messages if isinstance(messages, list) else [messages]
                 return self.joined.pop(0)
             if opcode == 2:
-                return data
+                self.binary += 1
+                return live_frames.decode(data)
             if opcode == 9:
                 self.send(data, opcode=10)
             if opcode == 8:

@@ -2,6 +2,7 @@
 """Live messages of recordings: sonde record --serve, and captures that grow in the folder of sonde serve."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -81,8 +82,9 @@ def serve(sonde, record):
 class Live:
     """What a client has received, by type."""
 
-    def __init__(self, server):
-        self.client = server.socket()
+    def __init__(self, server, address="/ws"):
+        self.server = server
+        self.client = server.socket(address)
         self.messages = []
 
     def until(self, is_enough):
@@ -137,7 +139,7 @@ def server_of(process):
 def test_a_recording_that_serves_itself(record, engine, report, check_schema):
     process = record("--serve", "-F", "199")
     server = server_of(process)
-    live = Live(server)
+    live, binary = Live(server), Live(server, "/ws?binary=true")
     capture = live.until_type("live_session")["capture"]
     assert capture == server.capture("run.pftrace")
     live.until(lambda message: message["type"] == "live_summary" and message["data"]["tokens"] == 16)
@@ -148,6 +150,7 @@ def test_a_recording_that_serves_itself(record, engine, report, check_schema):
     ended = live.until_type("live_ended")
     assert ended["reason"] == "end" and ended["exit_status"] == 3
     check_schema(live.messages)
+    check_binary(binary, live)
     check_figures(live, report(record.folder / "run.pftrace"))
     # Who comes late gets the latest of what only counts by that, and can ask for the rest.
     late = Live(server)
@@ -161,6 +164,30 @@ def test_a_recording_that_serves_itself(record, engine, report, check_schema):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 3
     assert "Ctrl-C ends it" in process.stderr.read()
+
+
+def check_binary(binary, live):
+    """The same messages with the same numbers, those of columns in binary frames; and so when they are sent again."""
+    binary.until_type("live_ended")
+    text = {message["seq"]: message for message in live.messages if message["seq"]}
+    came = [message for message in binary.messages if message["seq"]]
+    assert all(is_same(message, text[message["seq"]]) for message in came)
+    bulk = [message for message in came if message["type"] in ("live_power", "live_tokens")]
+    assert binary.client.binary == len(bulk) > 2 and live.client.binary == 0
+    again = Live(live.server, f"/ws?binary=true&epoch={came[0]['epoch']}&seq=0")
+    again.until_type("live_ended")
+    assert [message for message in again.messages if message["type"] in ("live_power", "live_tokens")] == [
+        message for message in bulk if message["seq"] >= again.messages[1]["seq"]]
+    assert again.client.binary == len(bulk)
+
+
+def is_same(left, right):
+    """Power and gaps are 32 bits wide in columns, and written with six digits in text."""
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(is_same(left[key], right[key]) for key in left)
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    return math.isclose(left, right, rel_tol=1e-5) if isinstance(left, float) and right is not None else left == right
 
 
 def check_figures(live, report):

@@ -12,6 +12,7 @@ import live_double as made_up
 import pytest
 from browser import wait_until
 from live_double import ControlsDouble, LiveDouble
+from live_frames import decode, encode
 from server_client import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,6 +208,21 @@ def test_it_comes_back_without_loss(live):
     double.say("live_session", made_up.session(generation=2))
     made_up.tick(double, 0, 2000)
     wait_until(page, "document.querySelector('.clock')?.innerText === '0:02'")
+    assert watched.faults == []
+
+
+def test_a_binary_frame_that_cannot_be_read(live):
+    """It is one message that was missed; what comes after it is shown."""
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".plot canvas", timeout=WAIT)
+    double.seq += 1
+    envelope = {"epoch": double.epoch, "seq": double.seq, "t_ms": 9000, "type": "live_power", "data": {"capture": double.capture, "rails": []}}
+    double.socket.send(encode(envelope)[:-1])
+    page.wait_for_selector(".missed", timeout=WAIT)
+    assert re.match(r"1 message was missed between .* and .*: this page could not read it", page.inner_text(".missed"))
+    made_up.tick(double, 1000, 2000)
+    wait_until(page, "document.querySelector('.clock').innerText === '0:02'")
     assert watched.faults == []
 
 
@@ -491,10 +507,12 @@ def test_a_real_recording(engine, sonde, open_page):
         while not server.get("/api/captures").json()["captures"]:
             assert time.monotonic() < end, "the recording did not begin"
             time.sleep(0.05)
-        watched = open_page(server.address)
+        frames = []
+        watched = open_page(server.address, before=lambda page: page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(frame))))
         page = watched.page
         page.wait_for_selector(".plot canvas", timeout=WAIT)
         wait_until(page, "document.querySelectorAll('.strip').length === 2")
+        assert {"live_power"} <= {decode(frame)["type"] for frame in frames if isinstance(frame, bytes)} <= {"live_power", "live_tokens"}
         shows(page, "Tokens", "first")
         shows(page, "Power", "70.0 W")
         shows(page, "Functions by CPU time", "spin")

@@ -3,6 +3,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include <string.h>
+
+#include "live/columns.h"
 #include "live/live.h"
 #include "target.h"
 
@@ -12,10 +15,39 @@ static void require(bool holds)
 		abort();
 }
 
-/* Quotes and brackets pair: the writer has no other way to go wrong. */
-static int see(void *context, enum live_message message, const char *data, size_t length)
+/* The table at `*at` ends within the columns, and *at behind it. */
+static void walk(const struct live_data *data, const struct live_table *table, size_t *at)
 {
-	size_t depth = 0;
+	const char *columns = data->columns;
+	uint32_t rows;
+
+	require(*at % 8 == 0 && *at + 8 <= data->columns_length);
+	memcpy(&rows, columns + *at, sizeof(rows));
+	*at += 8;
+	for (size_t i = 0; table->columns[i].bytes; i++)
+		*at += (rows * table->columns[i].bytes + 7) / 8 * 8;
+	require(*at < data->columns_length);
+}
+
+static void check_columns(enum live_message message, const struct live_data *data)
+{
+	size_t at = 0;
+
+	if (message == LIVE_POWER)
+		walk(data, &live_power_points_table, &at);
+	if (message == LIVE_TOKENS) {
+		walk(data, &live_tokens_tokens_table, &at);
+		walk(data, &live_tokens_requests_table, &at);
+	}
+	require(data->columns_length <= LIVE_MESSAGE_BYTES);
+	require(at ? ((const char *)data->columns)[at] == '[' : data->columns_length == 0);
+}
+
+/* Quotes and brackets pair: the writer has no other way to go wrong. */
+static int see(void *context, enum live_message message, const struct live_data *message_data)
+{
+	const char *data = message_data->json;
+	size_t length = message_data->length, depth = 0;
 	bool is_text = false;
 
 	(void)context;
@@ -33,6 +65,7 @@ static int see(void *context, enum live_message message, const char *data, size_
 			require(depth-- > 0);
 	}
 	require(depth == 0 && !is_text);
+	check_columns(message, message_data);
 	return 0;
 }
 

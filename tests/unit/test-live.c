@@ -29,10 +29,10 @@ static struct live_figures *figures;
 static struct capture_writer *writer;
 static struct strbuf seen; /* lines: the type, the data */
 
-static int see(void *context, enum live_message message, const char *data, size_t length)
+static int see(void *context, enum live_message message, const struct live_data *data)
 {
 	strbuf_addf(context, "%s ", live_message_types[message]);
-	strbuf_add_bytes(context, data, length);
+	strbuf_add_bytes(context, data->json, data->length);
 	strbuf_add_char(context, '\n');
 	return 0;
 }
@@ -537,12 +537,14 @@ static void follow(const char *path, void (*change)(const char *path), struct st
 	}
 	close(sockets[1]);
 	while (recv(sockets[0], &packet, sizeof(packet), MSG_WAITALL) == sizeof(packet)) {
-		char *data = malloc(packet.length);
+		size_t length = packet.length + packet.columns_length;
+		char *data = malloc(length);
+		const struct live_data parts = {.json = data, .length = packet.length};
 
 		assert_true(packet.message < LIVE_MESSAGE_MAX);
 		assert_true(packet.length <= LIVE_MESSAGE_BYTES);
-		assert_int_equal(recv(sockets[0], data, packet.length, MSG_WAITALL), packet.length);
-		see(ret_messages, packet.message, data, packet.length);
+		assert_int_equal(recv(sockets[0], data, length, MSG_WAITALL), length);
+		see(ret_messages, packet.message, &parts);
 		free(data);
 		if (change && packet.message == LIVE_SUMMARY) {
 			change(path);

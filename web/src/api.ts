@@ -397,8 +397,8 @@ export interface Operations {
   delete_run: { parameters: { run: string; }; answer: Record<string, unknown> };
   // GET /api/runs/{run}/capture: The capture of a run, where this server offers it.
   get_run_capture: { parameters: { run: string; }; answer: Capture };
-  // GET /ws: Live messages, over a WebSocket. With epoch and seq, the last message that the client has: those after it are sent again, or a gap and a snapshot. Clients send nothing.
-  open_socket: { parameters: { epoch?: string; seq?: number; }; answer: Envelope };
+  // GET /ws: Live messages, over a WebSocket. With epoch and seq, the last message that the client has: those after it are sent again, or a gap and a snapshot. With binary=true, messages whose x-message has columns come as binary frames, described by x-frame. Clients send nothing.
+  open_socket: { parameters: { epoch?: string; seq?: number; binary?: boolean; }; answer: Envelope };
 }
 
 export const paths: Record<keyof Operations, string> = {
@@ -470,3 +470,32 @@ export interface Messages {
   live_current: LiveCurrent;
   live_ended: LiveEnded;
 }
+
+// A binary frame is one message: this header, then the tables of its kind as x-message of its schema lists them, then the texts. All is little-endian, and every part begins at a multiple of 8 bytes. A table is its number of rows as u32 and four bytes of zeros, then its columns. A text is a u32: its place among the texts, a JSON array of strings that fills the rest of the frame; 4294967295 is null. NaN is null. seq, t_ms and epoch are those of the envelope, capture is the member of that name; texts in the header end in zeros.
+export const frameHeader = {
+  version: { type: "u8", at: 0, bytes: 1 },
+  kind: { type: "u8", at: 1, bytes: 1 },
+  bytes: { type: "u16", at: 2, bytes: 2 },
+  zero: { type: "u32", at: 4, bytes: 4 },
+  seq: { type: "u64", at: 8, bytes: 8 },
+  t_ms: { type: "f64", at: 16, bytes: 8 },
+  epoch: { type: "char32", at: 24, bytes: 32 },
+  capture: { type: "char24", at: 56, bytes: 24 },
+} as const;
+
+// Of each kind of binary frame, its tables.
+export const frameKinds = {
+  live_power: {
+    kind: 1,
+    tables: {
+      points: { t_ms: "f64", w: "f32", rail: "u32" },
+    },
+  },
+  live_tokens: {
+    kind: 2,
+    tables: {
+      tokens: { t_ms: "f64", index: "f64", gap_ms: "f32", pid: "u32", request: "text", phase: "text" },
+      requests: { t_ms: "f64", pid: "u32", request: "text", event: "text" },
+    },
+  },
+} as const;

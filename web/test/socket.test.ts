@@ -2,16 +2,18 @@
 import { expect, test } from "vitest";
 import type { Envelope } from "../src/api";
 import { LiveSocket, delayOf } from "../src/live/socket";
+import { powerFrame } from "./frames";
 
 // A double of a browser's WebSocket.
 class Double {
   onopen: (() => void) | null = null;
-  onmessage: ((event: { data: string }) => void) | null = null;
+  onmessage: ((event: { data: string | ArrayBuffer }) => void) | null = null;
   onclose: (() => void) | null = null;
   binaryType = "";
   isClosed = false;
   constructor(public address: string) {}
   close() { this.isClosed = true; }
+  send(data: ArrayBuffer) { this.onmessage?.({ data }); }
   join(seqs: number[]) {
     this.onmessage?.({ data: JSON.stringify(seqs.map((seq) => ({ v: 1, epoch: "e1", seq, t_ms: 0, type: "power", data: {} }))) });
   }
@@ -38,7 +40,7 @@ test("after a loss it goes on from the last message, and takes none twice", () =
   sockets[0]!.onclose?.();
   expect(states.at(-1)).toBe("waiting");
   timers.shift()!();
-  expect(sockets[1]!.address).toBe("ws://here/ws?epoch=e1&seq=2");
+  expect(sockets[1]!.address).toBe("ws://here/ws?binary=true&epoch=e1&seq=2");
   sockets[1]!.say("power", 2);
   sockets[1]!.say("power", 3);
   expect(messages.map((message) => message.seq)).toEqual([0, 1, 2, 3]);
@@ -56,6 +58,21 @@ test("a new epoch begins at its first message", () => {
   sockets[0]!.say("power", 7);
   sockets[0]!.say("power", 1, "e2");
   expect(messages.map((message) => [message.epoch, message.seq])).toEqual([["e1", 7], ["e2", 1]]);
+});
+
+test("binary frames count as messages, and one that cannot be read is a gap of one", () => {
+  const { sockets, messages, timers } = connect();
+  sockets[0]!.send(powerFrame({ epoch: "e1", seq: 1 }));
+  sockets[0]!.send(powerFrame({ epoch: "e1", seq: 1 }));
+  sockets[0]!.send(powerFrame({ epoch: "e1", seq: 2 }).slice(0, 90));
+  sockets[0]!.send(new ArrayBuffer(3));
+  sockets[0]!.send(powerFrame({ epoch: "e1", seq: 3, kind: 200 }));
+  sockets[0]!.say("power", 4);
+  expect(messages.map(({ type, seq }) => [type, seq])).toEqual([["live_power", 1], ["gap", 2], ["power", 4]]);
+  expect(messages[1]!.data).toEqual({ from: 2, to: 2, count: 1, reason: "unreadable" });
+  sockets[0]!.onclose?.();
+  timers.shift()!();
+  expect(sockets[1]!.address).toBe("ws://here/ws?binary=true&epoch=e1&seq=4");
 });
 
 test("what an earlier socket still says is not listened to", () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live connection: connects again by itself, from the last message on. schema/api.json has the messages.
 import type { Envelope } from "../api";
+import { BadFrame, readFrame } from "./frame";
 
 export type State = "connecting" | "open" | "waiting" | "ended";
 
@@ -45,18 +46,18 @@ export class LiveSocket {
   private connect(): void {
     const generation = ++this.generation;
     const isMine = () => generation === this.generation;
-    const resume = this.epoch ? `?epoch=${encodeURIComponent(this.epoch)}&seq=${this.seq}` : "";
+    const resume = this.epoch ? `&epoch=${encodeURIComponent(this.epoch)}&seq=${this.seq}` : "";
     this.onState("connecting");
-    const socket = this.open(this.address + resume);
+    const socket = this.open(`${this.address}?binary=true${resume}`);
     this.socket = socket;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => { if (isMine()) this.onState("open"); };
-    socket.onmessage = (event) => { if (isMine() && typeof event.data === "string") this.receive(event.data); };
+    socket.onmessage = (event) => { if (isMine()) this.receive(event.data as string | ArrayBuffer); };
     socket.onclose = () => { if (isMine()) this.retry(); };
   }
 
-  private receive(text: string): void {
-    const messages = JSON.parse(text) as Envelope | Envelope[];
+  private receive(data: string | ArrayBuffer): void {
+    const messages = typeof data === "string" ? (JSON.parse(data) as Envelope | Envelope[]) : (binaryMessage(data) ?? []);
     this.attempt = 0;
     for (const message of Array.isArray(messages) ? messages : [messages]) this.take(message);
   }
@@ -74,6 +75,17 @@ export class LiveSocket {
   private retry(): void {
     this.onState("waiting");
     this.timer = this.clock.setTimeout(() => this.connect(), delayOf(this.attempt++, this.clock.random()));
+  }
+}
+
+// One that cannot be read is a gap of one message, where its number can.
+function binaryMessage(data: ArrayBuffer): Envelope | null {
+  try {
+    return readFrame(data);
+  } catch (fault) {
+    if (!(fault instanceof BadFrame)) throw fault;
+    const { header } = fault;
+    return header && { v: 1, ...header, type: "gap", data: { from: header.seq, to: header.seq, count: 1, reason: "unreadable" } };
   }
 }
 

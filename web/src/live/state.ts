@@ -4,6 +4,7 @@ import type {
   Envelope, Gap, Hello, Job, LiveCurrent, LiveEnded, LiveFunctions, LiveHistory, LiveKernels, LiveLayers, LivePower, LiveSession,
   LiveSummary, Messages, Snapshot,
 } from "../api";
+import type { Columns } from "./frame";
 import { History } from "./history";
 import { PhaseHistory } from "./phases";
 import { TokenHistory } from "./tokens";
@@ -16,7 +17,8 @@ const JOBS = 200;
 const WAITING = 5000; // messages, while the history is fetched
 const LONGEST_INTERVAL_MS = 10_000; // of a rail: longer is a gap
 
-export interface Miss extends Gap {
+export interface Miss extends Omit<Gap, "reason"> {
+  reason: Gap["reason"] | "unreadable"; // by this page: socket.ts
   fromUnixMs: number | null; // when the last message before it came, by the server's clock
   toUnixMs: number;
 }
@@ -53,22 +55,35 @@ export class LiveCapture {
     return latest;
   }
 
-  takePower(data: LivePower): void {
-    for (const { rail, t_ms, w } of data.rails) {
+  takePower(data: LivePower | Columns<"live_power">): void {
+    for (const { rail, t_ms, w } of "rails" in data ? data.rails : railsOf(data)) {
       if (!this.rails.has(rail) && this.rails.size >= RAILS) continue;
       const history = this.rails.get(rail) ?? new History();
       this.rails.set(rail, history);
       const period = this.session?.rails.find((known) => known.rail === rail)?.period_ms ?? 0;
       for (let at = 0; at < t_ms.length; at++) {
         const endMs = t_ms[at]!;
-        const watts = w[at] ?? null;
+        const watts = w[at] ?? NaN;
         const beginMs = endMs - history.newestMs <= LONGEST_INTERVAL_MS ? history.newestMs : Math.max(0, endMs - period);
-        if (watts === null) history.skip(endMs);
+        if (Number.isNaN(watts)) history.skip(endMs);
         else history.add(beginMs, endMs, watts, watts, watts);
       }
     }
     this.topics.power.changed();
   }
+}
+
+interface Power { rail: number; t_ms: ArrayLike<number>; w: ArrayLike<number | null> }
+
+// Points that lie behind one another by rail, without a copy.
+function railsOf({ points: { rows, rail, t_ms, w } }: Columns<"live_power">): Power[] {
+  const found: Power[] = [];
+  for (let first = 0, at = 1; at <= rows; at++) {
+    if (at < rows && rail[at] === rail[first]) continue;
+    found.push({ rail: rail[first]!, t_ms: t_ms.subarray(first, at), w: w.subarray(first, at) });
+    first = at;
+  }
+  return found;
 }
 
 type Handlers = { [Type in keyof Messages]: (feed: LiveFeed, data: Messages[Type], message: Envelope) => void };

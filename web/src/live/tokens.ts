@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The latest requests and the latest tokens of each, in bounded memory.
 import type { LiveTokens } from "../api";
+import type { Columns } from "./frame";
 
 const REQUESTS = 64;
 const TOKENS = 4096; // of a request
@@ -33,15 +34,16 @@ export class LiveRequest {
     return Math.max(0, this.count - TOKENS);
   }
 
-  add(token: LiveTokens["tokens"][number]): void {
+  // NaN: there is none.
+  add(t_ms: number, index: number, gap_ms: number, phase: string | null): void {
     if (this.count === this.times.length && this.count < TOKENS) this.grow();
     const slot = this.count % TOKENS;
-    this.times[slot] = token.t_ms;
-    this.gaps[slot] = token.gap_ms ?? NaN;
-    this.indexes[slot] = token.index ?? NaN;
-    this.phases[slot] = this.phaseOf(token.phase);
+    this.times[slot] = t_ms;
+    this.gaps[slot] = gap_ms;
+    this.indexes[slot] = index;
+    this.phases[slot] = this.phaseOf(phase);
     this.count++;
-    this.latestMs = token.t_ms;
+    this.latestMs = t_ms;
   }
 
   gapMs(at: number): number {
@@ -79,18 +81,36 @@ export class TokenHistory {
   // In the order in which they were last heard of.
   private requests = new Map<string, LiveRequest>();
 
-  take(data: LiveTokens): void {
-    for (const event of data.requests) {
-      const request = this.request(event.pid, event.request);
-      request.state = STATES[event.event];
-      if (event.event === "done") request.endMs = event.t_ms;
-      else request.beginMs ??= event.t_ms;
+  take(data: LiveTokens | Columns<"live_tokens">): void {
+    if ("texts" in data) {
+      this.takeColumns(data);
+      return;
     }
-    for (const token of data.tokens) {
-      const request = this.request(token.pid, token.request);
-      if (request.state !== "done") request.state = "running";
-      request.add(token);
+    for (const event of data.requests) this.note(event.pid, event.request, event.event, event.t_ms);
+    for (const { pid, request, t_ms, index, gap_ms, phase } of data.tokens) this.running(pid, request).add(t_ms, index ?? NaN, gap_ms ?? NaN, phase);
+  }
+
+  private takeColumns({ requests: events, tokens, texts }: Columns<"live_tokens">): void {
+    for (let at = 0; at < events.rows; at++) {
+      const event = texts.at(events.event[at]!);
+      if (event !== null && Object.hasOwn(STATES, event)) this.note(events.pid[at]!, texts.at(events.request[at]!), event as keyof typeof STATES, events.t_ms[at]!);
     }
+    for (let at = 0; at < tokens.rows; at++) {
+      this.running(tokens.pid[at]!, texts.at(tokens.request[at]!)).add(tokens.t_ms[at]!, tokens.index[at]!, tokens.gap_ms[at]!, texts.at(tokens.phase[at]!));
+    }
+  }
+
+  private note(pid: number, name: string | null, event: keyof typeof STATES, t_ms: number): void {
+    const request = this.request(pid, name);
+    request.state = STATES[event];
+    if (event === "done") request.endMs = t_ms;
+    else request.beginMs ??= t_ms;
+  }
+
+  private running(pid: number, name: string | null): LiveRequest {
+    const request = this.request(pid, name);
+    if (request.state !== "done") request.state = "running";
+    return request;
   }
 
   // The latest first, those that run before those that are done.

@@ -26,6 +26,7 @@ const REASONS: Record<Miss["reason"], string> = {
   "too-slow": "this page was too slow for them",
   "too-old": "sonde no longer keeps them",
   "new-epoch": "sonde was started again",
+  unreadable: "this page could not read it", // one at a time
 };
 
 const timeOfDay = (unixMs: number) => new Date(unixMs).toLocaleTimeString();
@@ -37,7 +38,7 @@ function Misses({ misses }: { misses: Miss[] }) {
   const before = misses.slice(0, -1).reduce((sum, { count }) => sum + count, 0);
   return (
     <p class="missed" role="status">
-      {formatCount(last.count)} messages were missed {when}: {REASONS[last.reason]}. The recording has them all.
+      {formatCount(last.count)} {last.count === 1 ? "message was" : "messages were"} missed {when}: {REASONS[last.reason]}. The recording has them all.
       {before > 0 && ` ${formatCount(before)} more were missed earlier.`}
     </p>
   );
