@@ -109,20 +109,23 @@ int medians_add(struct medians *medians, uint32_t row, int64_t value)
 	return array_append(&medians->values, (struct medians_value){row, value});
 }
 
-static int compare_rows(const void *left, const void *right)
+static int64_t value_of(const void *item)
 {
-	const struct medians_value *a = left, *b = right;
-
-	if (a->row != b->row)
-		return a->row < b->row ? -1 : 1;
-	return a->value < b->value ? -1 : a->value > b->value;
+	return ((const struct medians_value *)item)->value;
 }
 
-void medians_finish(struct medians *medians)
+static int64_t row_of(const void *item)
 {
-	if (medians->values.count)
-		qsort(medians->values.items, medians->values.count, sizeof(*medians->values.items),
-			compare_rows);
+	return ((const struct medians_value *)item)->row;
+}
+
+int medians_finish(struct medians *medians)
+{
+	struct medians_value *items = medians->values.items;
+	size_t count = medians->values.count;
+	int r = trace_order_items(items, count, sizeof(*items), value_of, trace_order_stable);
+
+	return r ?: trace_order_items(items, count, sizeof(*items), row_of, trace_order_stable);
 }
 
 static size_t first_of(const struct medians *medians, uint64_t row)

@@ -23,14 +23,13 @@ struct narrowing {
 	const struct choice *choice;
 	struct trace *trace;
 	ARRAY_OF(struct trace_view_times) spans; /* half-open; of --time one */
-	uint32_t *parents;
+	const uint32_t *parents;
 	bool *kept; /* by row */
 };
 
 static void narrowing_done(struct narrowing *narrowing)
 {
 	array_done(&narrowing->spans);
-	free(narrowing->parents);
 	free(narrowing->kept);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/trace_order.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -9,26 +8,53 @@
 
 #include "base/huge_pages.h"
 #include "base/macros.h"
+#include "base/sort_runs.h"
 
 #define DIGIT_BITS 11
 #define DIGITS     (1U << DIGIT_BITS)
 
-/* By digits, the lowest first. */
+/* Of more runs than that, sorting by digits is quicker than merging them. */
+#define RUNS_MAX 32
 
-static bool is_sorted(const int64_t *keys, size_t count, uint64_t *ret_span, int64_t *ret_least)
+struct keys {
+	size_t runs; /* sorted ones */
+	int64_t least;
+	uint64_t span;
+};
+
+static struct keys look_at(const int64_t *keys, size_t count)
 {
 	int64_t least = keys[0], most = keys[0];
-	bool sorted = true;
+	size_t runs = 1;
 
 	for (size_t i = 1; i < count; i++) {
-		sorted &= keys[i - 1] <= keys[i];
+		runs += keys[i - 1] > keys[i];
 		least = MIN(least, keys[i]);
 		most = MAX(most, keys[i]);
 	}
-	*ret_span = (uint64_t)most - (uint64_t)least;
-	*ret_least = least;
-	return sorted;
+	return (struct keys){runs, least, (uint64_t)most - (uint64_t)least};
 }
+
+/* ---- by merging ---- */
+
+static bool key_is_before(const void *context, uint32_t a, uint32_t b)
+{
+	const int64_t *keys = context;
+
+	return keys[a] < keys[b];
+}
+
+static int merge(const int64_t *keys, uint32_t *order, size_t count)
+{
+	_cleanup_free_ uint32_t *room = malloc(count * sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	sort_runs(order, count, room, key_is_before, keys);
+	return 0;
+}
+
+/* ---- by digits, the lowest first ---- */
 
 struct digit_key {
 	uint64_t key;
@@ -52,26 +78,19 @@ static void deal(const struct digit_key *from, struct digit_key *to, size_t coun
 		to[firsts[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-int trace_order_stable(const int64_t *keys, uint32_t *order, size_t count)
+static int sort_digits(const int64_t *keys, uint32_t *order, size_t count, const struct keys *found)
 {
-	_cleanup_free_ struct digit_key *buffer = NULL;
-	struct digit_key *from, *to;
-	uint64_t span;
-	int64_t least;
+	size_t bytes = 2 * count * sizeof(struct digit_key);
+	_cleanup_free_ struct digit_key *buffer = malloc(bytes);
+	struct digit_key *from = buffer, *to = buffer + count;
 
-	for (size_t i = 0; i < count; i++)
-		order[i] = (uint32_t)i;
-	if (!count || is_sorted(keys, count, &span, &least))
-		return 0;
-	buffer = calloc(2 * count, sizeof(*buffer));
 	if (!buffer)
 		return -ENOMEM;
-	want_huge_pages(buffer, 2 * count * sizeof(*buffer));
-	from = buffer;
-	to = buffer + count;
+	want_huge_pages(buffer, bytes);
 	for (size_t i = 0; i < count; i++)
-		from[i] = (struct digit_key){(uint64_t)keys[i] - (uint64_t)least, (uint32_t)i};
-	for (unsigned shift = 0; shift < 64 && span >> shift; shift += DIGIT_BITS) {
+		from[i] =
+			(struct digit_key){(uint64_t)keys[i] - (uint64_t)found->least, (uint32_t)i};
+	for (unsigned shift = 0; shift < 64 && found->span >> shift; shift += DIGIT_BITS) {
 		struct digit_key *dealt = to;
 
 		deal(from, to, count, shift);
@@ -83,28 +102,46 @@ int trace_order_stable(const int64_t *keys, uint32_t *order, size_t count)
 	return 0;
 }
 
-/* Each cycle of places moves up by one, around its first item. */
-void trace_order_apply(void *items, size_t count, size_t size, uint32_t *order)
+/* ---- */
+
+int trace_order_stable(const int64_t *keys, uint32_t *order, size_t count)
 {
-	char *bytes = items, first[TRACE_ORDER_SIZE_MAX];
+	struct keys found;
 
-	assert(size <= sizeof(first));
+	for (size_t i = 0; i < count; i++)
+		order[i] = (uint32_t)i;
+	if (!count)
+		return 0;
+	found = look_at(keys, count);
+	if (found.runs == 1)
+		return 0;
+	return found.runs <= RUNS_MAX ? merge(keys, order, count)
+				      : sort_digits(keys, order, count, &found);
+}
+
+static bool is_in_order(const uint32_t *order, size_t count)
+{
 	for (size_t i = 0; i < count; i++) {
-		size_t to = i;
-
-		if (order[i] == i)
-			continue;
-		memcpy(first, bytes + i * size, size);
-		while (order[to] != i) {
-			size_t from = order[to];
-
-			memcpy(bytes + to * size, bytes + from * size, size);
-			order[to] = (uint32_t)to;
-			to = from;
-		}
-		memcpy(bytes + to * size, first, size);
-		order[to] = (uint32_t)to;
+		if (order[i] != i)
+			return false;
 	}
+	return true;
+}
+
+/* Out of a copy: what is read one after the other stays near, where cycles of places would not. */
+static int apply(void *items, size_t count, size_t size, const uint32_t *order)
+{
+	_cleanup_free_ char *copy = NULL;
+
+	if (is_in_order(order, count))
+		return 0;
+	copy = malloc(count * size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, items, count * size);
+	for (size_t i = 0; i < count; i++)
+		memcpy((char *)items + i * size, copy + order[i] * size, size);
+	return 0;
 }
 
 int trace_order_items(
@@ -119,7 +156,5 @@ int trace_order_items(
 	for (size_t i = 0; i < count; i++)
 		keys[i] = key((const char *)items + i * size);
 	r = sort(keys, order, count);
-	if (r == 0)
-		trace_order_apply(items, count, size, order);
-	return r;
+	return r < 0 ? r : apply(items, count, size, order);
 }

@@ -11,12 +11,6 @@ typedef int trace_order(const int64_t *keys, uint32_t *order, size_t count);
 /* Equal keys keep their order. Linear in `count`. */
 trace_order trace_order_stable;
 
-/* Sorts items of `size` bytes by a key, in place. Returns 0 or -ENOMEM. */
+/* Sorts items of `size` bytes by a key. Returns 0 or -ENOMEM. */
 int trace_order_items(void *items, size_t count, size_t size, int64_t (*key)(const void *item),
 	trace_order *sort);
-
-#define TRACE_ORDER_SIZE_MAX 128
-
-/* Brings items of at most that size into the order: order[0] is the index of the one that comes
- * first. Uses up `order`. */
-void trace_order_apply(void *items, size_t count, size_t size, uint32_t *order);

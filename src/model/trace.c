@@ -2,8 +2,11 @@
 #include "model/trace.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/sort_runs.h"
 
 const struct trace_work trace_no_work = {
 	.device = TRACE_NO_NUMBER,
@@ -34,6 +37,41 @@ const struct trace_memory trace_no_memory = {
 	.device_id = TRACE_NO_NUMBER,
 };
 
+/* ---- what lies in what: made when it is asked for ---- */
+
+struct trace_parents {
+	pthread_mutex_t lock;
+	uint32_t *of[2]; /* with Python functions, or without; NULL: not made yet */
+};
+
+static struct trace_parents *parents_new(void)
+{
+	struct trace_parents *parents = calloc(1, sizeof(*parents));
+
+	if (parents)
+		pthread_mutex_init(&parents->lock, NULL);
+	return parents;
+}
+
+static void parents_forget(struct trace_parents *parents)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parents->of); i++) {
+		free(parents->of[i]);
+		parents->of[i] = NULL;
+	}
+}
+
+static void parents_free(struct trace_parents *parents)
+{
+	if (!parents)
+		return;
+	parents_forget(parents);
+	pthread_mutex_destroy(&parents->lock);
+	free(parents);
+}
+
+/* ---- */
+
 struct trace *trace_new(const char *path)
 {
 	_cleanup_trace_ struct trace *trace = calloc(1, sizeof(*trace));
@@ -42,8 +80,9 @@ struct trace *trace_new(const char *path)
 	if (!trace)
 		return NULL;
 	trace->path = strdup(path);
+	trace->parents = parents_new();
 	trace->rank = MODEL_NONE;
-	if (!trace->path || intern_add(&trace->strings, "", 0, &empty) < 0)
+	if (!trace->path || !trace->parents || intern_add(&trace->strings, "", 0, &empty) < 0)
 		return NULL;
 	return TAKE_PTR(trace);
 }
@@ -64,6 +103,7 @@ struct trace *trace_free(struct trace *trace)
 	array_done(&trace->groups);
 	array_done(&trace->devices);
 	array_done(&trace->notes);
+	parents_free(trace->parents);
 	array_done(&trace->rows);
 	id_map_done(&trace->launches);
 	intern_done(&trace->strings);
@@ -76,90 +116,18 @@ void trace_freep(struct trace **trace)
 	*trace = trace_free(*trace);
 }
 
-/* What rows of a track are sorted by. */
-struct row_key {
-	int64_t start_ns, end_ns;
-	uint32_t row;
-};
-
-/* Rows are in the file's order, so that of equal ones the first comes first. */
-static bool key_is_before(const struct row_key *a, const struct row_key *b)
+/* Longer ones first, so that rows come behind those that they lie in; then by the file. */
+static bool row_is_before(const void *context, uint32_t a, uint32_t b)
 {
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns;
-	if (a->end_ns != b->end_ns)
-		return a->end_ns > b->end_ns;
-	return a->row < b->row;
-}
+	const struct trace_event *left = (const struct trace_event *)context + a;
+	const struct trace_event *right = (const struct trace_event *)context + b;
+	int64_t left_end_ns, right_end_ns;
 
-/* Merges keys[0 … middle) and keys[middle … count), both sorted; `room` is for the smaller part. */
-static void merge_runs(struct row_key *keys, size_t middle, size_t count, struct row_key *room)
-{
-	size_t left = 0, right = middle, out = 0;
-
-	/* What is in its place already, at both ends, stays: runs of a trace hardly overlap. */
-	while (out < middle && key_is_before(&keys[out], &keys[middle]))
-		out++;
-	while (count > middle && key_is_before(&keys[middle - 1], &keys[count - 1]))
-		count--;
-	middle -= out;
-	memcpy(room, keys + out, middle * sizeof(*room));
-	while (left < middle && right < count)
-		keys[out++] =
-			key_is_before(&keys[right], &room[left]) ? keys[right++] : room[left++];
-	memcpy(keys + out, room + left, (middle - left) * sizeof(*room));
-}
-
-/* The end of the sorted keys that begin at `first`. */
-static size_t run_end(const struct row_key *keys, size_t first, size_t count)
-{
-	size_t end = first + 1;
-
-	while (end < count && key_is_before(&keys[end - 1], &keys[end]))
-		end++;
-	return end;
-}
-
-/*
- * Natural merge sort: a thread's rows come in few sorted runs, each kind of activity in its own.
- * Runs wait on a stack on which each is more than twice as long as the next one, which bounds it
- * to a run for each bit of their count.
- */
-static void sort_keys(struct row_key *keys, size_t count, struct row_key *room)
-{
-	size_t starts[64], depth = 0, at = 0;
-
-	while (at < count) {
-		size_t end = run_end(keys, at, count);
-
-		starts[depth++] = at;
-		while (depth > 1 && (end == count || starts[depth - 1] - starts[depth - 2] <=
-							     2 * (end - starts[depth - 1]))) {
-			size_t first = starts[depth - 2];
-
-			merge_runs(keys + first, starts[depth - 1] - first, end - first, room);
-			depth--;
-		}
-		at = end;
-	}
-}
-
-static void sort_track(const struct trace *trace, const struct trace_track *track,
-	struct row_key *keys, struct row_key *room)
-{
-	uint32_t count = track->count, *rows;
-
-	if (!count) /* there may be no rows at all */
-		return;
-	rows = trace->rows.items + track->first;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct trace_event *event = &trace->events.items[rows[i]];
-
-		keys[i] = (struct row_key){event->start_ns, trace_end_ns(event), rows[i]};
-	}
-	sort_keys(keys, count, room);
-	for (uint32_t i = 0; i < count; i++)
-		rows[i] = keys[i].row;
+	if (left->start_ns != right->start_ns)
+		return left->start_ns < right->start_ns;
+	left_end_ns = trace_end_ns(left);
+	right_end_ns = trace_end_ns(right);
+	return left_end_ns != right_end_ns ? left_end_ns > right_end_ns : a < b;
 }
 
 /* Gives each track its piece of `rows`, in the file's order. */
@@ -232,20 +200,21 @@ static int index_launches(struct trace *trace)
 
 int trace_finish(struct trace *trace)
 {
-	_cleanup_free_ struct row_key *keys = NULL;
+	_cleanup_free_ uint32_t *room = NULL;
 	uint32_t longest;
-	size_t size;
 	int r = deal_rows(trace, &longest);
 
+	parents_forget(trace->parents);
 	if (r < 0)
 		return r;
-	size = ((size_t)longest + 1) * 2 * sizeof(*keys);
-	keys = malloc(size);
-	if (!keys)
+	room = malloc(((size_t)longest + 1) * sizeof(*room));
+	if (!room)
 		return -ENOMEM;
-	want_huge_pages(keys, size);
-	array_foreach (&trace->tracks, track)
-		sort_track(trace, track, keys, keys + longest);
+	array_foreach (&trace->tracks, track) {
+		if (track->count) /* there may be no rows at all */
+			sort_runs(trace->rows.items + track->first, track->count, room,
+				row_is_before, trace->events.items);
+	}
 	return index_launches(trace);
 }
 
@@ -419,7 +388,7 @@ static void find_parents(const struct trace *trace, const struct trace_track *tr
 	}
 }
 
-uint32_t *trace_parents(const struct trace *trace, bool python)
+static uint32_t *make_parents(const struct trace *trace, bool python)
 {
 	_cleanup_free_ uint32_t *parents = malloc((trace->events.count + 1) * sizeof(*parents));
 	_cleanup_free_ uint32_t *open = NULL;
@@ -434,6 +403,29 @@ uint32_t *trace_parents(const struct trace *trace, bool python)
 	array_foreach (&trace->tracks, track)
 		find_parents(trace, track, python, open, parents);
 	return TAKE_PTR(parents);
+}
+
+static bool has_python(const struct trace *trace)
+{
+	array_foreach (&trace->events, event) {
+		if (event->category == TRACE_PYTHON_FUNCTION)
+			return true;
+	}
+	return false;
+}
+
+const uint32_t *trace_parents(const struct trace *trace, bool python)
+{
+	bool differs = python && has_python(trace);
+	struct trace_parents *parents = trace->parents;
+	const uint32_t *found;
+
+	pthread_mutex_lock(&parents->lock);
+	if (!parents->of[differs])
+		parents->of[differs] = make_parents(trace, differs);
+	found = parents->of[differs];
+	pthread_mutex_unlock(&parents->lock);
+	return found;
 }
 
 bool trace_is_xla(const struct trace *trace)

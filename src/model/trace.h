@@ -229,6 +229,7 @@ struct trace {
 	struct id_map launches;                /* correlation → row of the call: the last one */
 	uint64_t repeated_correlations;        /* calls with the correlation of another */
 	struct trace_damage damage;
+	struct trace_parents *parents; /* see trace_parents() */
 	ARRAY_OF(uint32_t) notes; /* strings: sentences on what is in the file and not in rows */
 	struct intern strings;
 };
@@ -313,6 +314,7 @@ uint32_t trace_launch(const struct trace *trace, const struct trace_event *work)
 /*
  * For each row the row of its thread that encloses it most closely (of operators, annotations and
  * calls; with `python` of Python functions, too), or MODEL_NONE. Rows that overlap without lying in
- * one another have no such relation. malloc'ed by the caller's free(); NULL when memory ran out.
+ * one another have no such relation. The trace keeps it: any thread may ask. NULL when memory ran
+ * out.
  */
-uint32_t *trace_parents(const struct trace *trace, bool python);
+const uint32_t *trace_parents(const struct trace *trace, bool python);

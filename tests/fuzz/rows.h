@@ -20,7 +20,7 @@ static inline void rows_must(int must_hold)
 
 static inline void rows_check(const struct trace *trace)
 {
-	uint32_t *parents = trace_parents(trace, true);
+	const uint32_t *parents = trace_parents(trace, true);
 
 	rows_must(trace->rows.count == trace->events.count);
 	array_foreach (&trace->events, event) {
@@ -40,7 +40,6 @@ static inline void rows_check(const struct trace *trace)
 	}
 	for (size_t i = 0; parents && i < trace->events.count; i++)
 		rows_must(parents[i] == MODEL_NONE || parents[i] < trace->events.count);
-	free(parents);
 }
 
 /* Of any rows there are stacks, and device work keeps its time in them. */

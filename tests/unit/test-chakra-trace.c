@@ -22,12 +22,9 @@ static uint32_t string_of(struct trace *trace, const char *text)
 
 static struct trace *new_trace(uint32_t tracks)
 {
-	struct trace *trace = calloc(1, sizeof(*trace));
+	struct trace *trace = trace_new("example");
 
 	assert_non_null(trace);
-	trace->path = strdup("example");
-	trace->rank = MODEL_NONE;
-	string_of(trace, "");
 	for (uint32_t i = 0; i < tracks; i++)
 		assert_int_equal(array_append(&trace->tracks,
 					 (struct trace_track){.pid = 1, .tid = (int64_t)i + 1}),

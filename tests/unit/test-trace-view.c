@@ -67,6 +67,24 @@ static void orders_sort(void **state)
 	check_order(keys, order, 2, true);
 }
 
+/* As rows of a trace come: few sorted runs, with equal keys in several of them. */
+static void runs_are_merged(void **state)
+{
+	enum { COUNT = 5000 };
+	int64_t keys[COUNT];
+	uint32_t order[COUNT];
+
+	for (size_t runs = 1; runs < 80; runs += runs / 2 + 1) {
+		for (size_t i = 0; i < COUNT; i++)
+			keys[i] = (int64_t)(i % (COUNT / runs) / 3 +
+					    hash_u64(i / (COUNT / runs)) % 900);
+		for (size_t count = 1; count <= COUNT; count = count * 3 + 1) {
+			assert_int_equal(trace_order_stable(keys, order, count), 0);
+			check_order(keys, order, count, true);
+		}
+	}
+}
+
 static int64_t first_of(const void *item)
 {
 	return *(const int64_t *)item;
@@ -431,6 +449,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(orders_sort),
+		cmocka_unit_test(runs_are_merged),
 		cmocka_unit_test(items_are_sorted_in_place),
 		cmocka_unit_test(equal_keys_come_as_from_numpy),
 		cmocka_unit_test(kinds_are_known_by_category_and_name),

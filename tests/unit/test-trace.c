@@ -92,8 +92,7 @@ static void rows_know_what_encloses_them(void **state _unused_)
 	uint32_t after = add(trace, TRACE_CPU_OP, 0, 100, 5, 0);
 	uint32_t moment = add(trace, TRACE_CPU_INSTANT, 0, 101, TRACE_NO_DURATION, 0);
 	uint32_t elsewhere = add(trace, TRACE_CPU_OP, 1, 10, 5, 0);
-	_cleanup_free_ uint32_t *parents = NULL;
-	_cleanup_free_ uint32_t *with_python = NULL;
+	const uint32_t *parents, *with_python;
 
 	assert_int_equal(trace_finish(trace), 0);
 	parents = trace_parents(trace, false);
@@ -117,7 +116,7 @@ static void a_row_without_time_lies_where_it_begins(void **state _unused_)
 	uint32_t outer = add(trace, TRACE_CPU_OP, 0, 0, 10, 0);
 	uint32_t next = add(trace, TRACE_CPU_OP, 0, 10, 0, 0);
 	uint32_t in_next = add(trace, TRACE_RUNTIME, 0, 10, 0, 0);
-	_cleanup_free_ uint32_t *parents = NULL;
+	const uint32_t *parents;
 
 	assert_int_equal(trace_finish(trace), 0);
 	parents = trace_parents(trace, false);

@@ -15,7 +15,7 @@ struct gathering {
 	size_t view_count;
 	struct rank_steps steps;
 	bool uses_steps;
-	uint32_t *parents; /* of the view's rows */
+	const uint32_t *parents; /* of the view's rows */
 	struct collective_overlap overlap;
 	struct intern kinds;
 };
@@ -377,7 +377,6 @@ static int add_view(struct gathering *gathering)
 	}
 	for (uint32_t i = 0; r == 0 && i < view->devices.count; i++)
 		r = add_device(gathering, i);
-	free(gathering->parents);
 	gathering->parents = NULL;
 	return r < 0 ? r : add_calls(gathering);
 }

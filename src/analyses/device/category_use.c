@@ -95,7 +95,7 @@ static void add_rank(struct category_row *rows, const int64_t *totals, uint32_t 
 
 static int add_view(struct counting *counting, const struct trace_view *view, bool is_first)
 {
-	_cleanup_free_ uint32_t *parents = trace_parents(view->trace, false);
+	const uint32_t *parents = trace_parents(view->trace, false);
 	_cleanup_free_ uint8_t *categories = NULL;
 	int64_t totals[OP_CATEGORY_MAX] = {0};
 	int r = parents ? op_categories_of_works(view, parents, &categories) : -ENOMEM;

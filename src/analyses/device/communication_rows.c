@@ -11,11 +11,11 @@
 
 struct finding {
 	const struct trace *trace;
-	uint8_t *evidence;  /* by row */
-	uint8_t *operators; /* by name: 0 not asked, 1 no, 2 communicates */
-	uint8_t *kernels;   /* by name: enum communication_evidence + 1; 0: not asked */
-	uint8_t *stacks;    /* of a recording, likewise; NULL: it is none */
-	uint32_t *parents;  /* NULL: no operator of the trace communicates */
+	uint8_t *evidence;       /* by row */
+	uint8_t *operators;      /* by name: 0 not asked, 1 no, 2 communicates */
+	uint8_t *kernels;        /* by name: enum communication_evidence + 1; 0: not asked */
+	uint8_t *stacks;         /* of a recording, likewise; NULL: it is none */
+	const uint32_t *parents; /* NULL: no operator of the trace communicates */
 };
 
 /* Kernels of a stream. */
@@ -190,7 +190,6 @@ int communication_of_rows(const struct trace *trace, uint8_t **ret_evidence)
 	free(finding.operators);
 	free(finding.kernels);
 	free(finding.stacks);
-	free(finding.parents);
 	if (r < 0)
 		free(finding.evidence);
 	else

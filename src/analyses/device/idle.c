@@ -7,7 +7,6 @@
 #include "analyses/cpu/thread_history.h"
 #include "analyses/device/blocking.h"
 #include "analyses/device/idle_limits.h"
-#include "analyses/trace_order.h"
 #include "model/windows.h"
 
 /* Its name, as a frame, for a table, and what it means. */
@@ -259,48 +258,65 @@ static int charge_gap(const struct finding *finding, struct device_idle_gap gap)
 	return r ?: add_gap(finding, &gap, launch->track, launch, work->start_ns);
 }
 
-/* The end of the last work of a place. */
-struct busy {
-	int64_t until_ns;
-	bool is_known;
-};
-
-/* In another window a place begins anew: what it did between them nobody knows. */
-static int pass_work(
-	const struct finding *finding, struct busy *busy, uint32_t place, uint32_t index)
+/* The gaps of one place, whose works these are. In another window it begins anew: what it did
+ * between them nobody knows. */
+static int pass_place(
+	const struct finding *finding, uint32_t place, const uint32_t *works, size_t count)
 {
-	const struct trace_view_work *work = &finding->view->works.items[index];
+	const struct trace_view *view = finding->view;
+	int64_t until_ns = 0;
 	int r = 0;
 
-	if (busy->is_known && work->start_ns > busy->until_ns &&
-		trace_is_continuous(finding->view->trace, busy->until_ns, work->start_ns)) {
-		finding->idle->places.items[place].gap_count++;
-		r = charge_gap(finding, (struct device_idle_gap){
-						.start_ns = busy->until_ns,
-						.end_ns = work->start_ns,
-						.place = place,
-						.next = index,
-					});
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct trace_view_work *work = &view->works.items[works[i]];
+
+		if (i && work->start_ns > until_ns &&
+			trace_is_continuous(view->trace, until_ns, work->start_ns)) {
+			finding->idle->places.items[place].gap_count++;
+			r = charge_gap(finding, (struct device_idle_gap){
+							.start_ns = until_ns,
+							.end_ns = work->start_ns,
+							.place = place,
+							.next = works[i],
+						});
+		}
+		until_ns = i ? MAX(until_ns, work->end_ns) : work->end_ns;
 	}
-	busy->until_ns = busy->is_known ? MAX(busy->until_ns, work->end_ns) : work->end_ns;
-	busy->is_known = true;
 	return r;
 }
 
-static int pass_works(const struct finding *finding)
+static uint32_t place_of(
+	const struct trace_view *view, const struct trace_view_work *work, bool of_streams)
+{
+	return of_streams ? work->stream : view->streams.items[work->stream].device;
+}
+
+/* The devices, or the streams, one after the other: their places begin at `first`. */
+static int pass_places(
+	const struct finding *finding, uint32_t first, uint32_t count, bool of_streams)
 {
 	const struct trace_view *view = finding->view;
-	uint32_t devices = (uint32_t)view->devices.count;
-	_cleanup_free_ struct busy *busy = calloc(devices + view->streams.count + 1, sizeof(*busy));
-	int r = busy ? 0 : -ENOMEM;
+	_cleanup_free_ uint32_t *works = malloc((view->works.count + 1) * sizeof(*works));
+	_cleanup_free_ size_t *ends = calloc((size_t)count + 1, sizeof(*ends));
+	size_t begin = 0;
+	int r = works && ends ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
-		uint32_t stream = view->works.items[i].stream;
-		uint32_t device = view->streams.items[stream].device;
+	if (r < 0)
+		return r;
+	array_foreach (&view->works, work)
+		ends[place_of(view, work, of_streams)]++;
+	for (uint32_t i = 0; i < count; i++) {
+		size_t here = ends[i];
 
-		r = pass_work(finding, &busy[device], device, i);
-		if (r == 0)
-			r = pass_work(finding, &busy[devices + stream], devices + stream, i);
+		ends[i] = begin;
+		begin += here;
+	}
+	for (uint32_t i = 0; i < view->works.count; i++)
+		works[ends[place_of(view, &view->works.items[i], of_streams)]++] = i;
+	begin = 0;
+	for (uint32_t i = 0; r == 0 && i < count; i++) {
+		r = pass_place(finding, first + i, works + begin, ends[i] - begin);
+		begin = ends[i];
 	}
 	return r;
 }
@@ -313,7 +329,10 @@ static int find_gaps(struct device_idle *idle, const struct trace_view *view)
 	if (r == 0 && finding.model)
 		r = thread_history_init(&finding.history, finding.model);
 	if (r == 0)
-		r = pass_works(&finding);
+		r = pass_places(&finding, 0, (uint32_t)view->devices.count, false);
+	if (r == 0)
+		r = pass_places(&finding, (uint32_t)view->devices.count,
+			(uint32_t)view->streams.count, true);
 	trace_blocking_done(&finding.blocking);
 	thread_history_done(&finding.history);
 	return r;
@@ -336,51 +355,24 @@ static int add_places(struct device_idle *idle, const struct trace_view *view)
 
 /* ---- sums ---- */
 
-/* Brings the gaps of each place together; those of one stay in their order. */
-static int deal_gaps(struct device_idle *idle, size_t *firsts)
+void device_idle_finish(struct device_idle *idle)
 {
-	size_t count = idle->gaps.count, first = 0;
-	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+	uint32_t at = 0;
 
-	if (!order)
-		return -ENOMEM;
-	array_foreach (&idle->gaps, gap)
-		firsts[gap->place]++;
-	for (size_t i = 0; i <= idle->places.count; i++) {
-		size_t here = firsts[i];
-
-		firsts[i] = first;
-		first += here;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		order[firsts[idle->gaps.items[i].place]++] = i;
-	trace_order_apply(idle->gaps.items, count, sizeof(*idle->gaps.items), order);
-	return 0;
-}
-
-int device_idle_finish(struct device_idle *idle)
-{
-	/* After dealing, where the next place's gaps begin. */
-	_cleanup_free_ size_t *ends = calloc(idle->places.count + 1, sizeof(*ends));
-	uint32_t first = 0;
-	int r = ends ? deal_gaps(idle, ends) : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < idle->places.count; i++) {
+	for (uint32_t i = 0; i < idle->places.count; i++) {
 		struct device_idle_place *place = &idle->places.items[i];
 
-		place->first = first;
-		place->count = (uint32_t)ends[i] - first;
-		first += place->count;
-		for (uint32_t gap = place->first; gap < first; gap++) {
-			const struct device_idle_gap *counted = &idle->gaps.items[gap];
+		place->first = at;
+		for (; at < idle->gaps.count && idle->gaps.items[at].place == i; at++) {
+			const struct device_idle_gap *gap = &idle->gaps.items[at];
 
-			place->by_cause_ns[counted->cause] += counted->end_ns - counted->start_ns;
-			place->is_listed[counted->cause] = true;
+			place->by_cause_ns[gap->cause] += gap->end_ns - gap->start_ns;
+			place->is_listed[gap->cause] = true;
 		}
+		place->count = at - place->first;
 		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			place->idle_ns += place->by_cause_ns[cause];
 	}
-	return r;
 }
 
 int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
@@ -415,9 +407,10 @@ int device_idle_init(struct device_idle *idle, const struct trace_view *view)
 	*idle = (struct device_idle){0};
 	r = add_places(idle, view);
 	r = r ?: find_gaps(idle, view);
-	r = r ?: device_idle_finish(idle);
 	if (r < 0)
 		device_idle_done(idle);
+	else
+		device_idle_finish(idle);
 	return r;
 }
 

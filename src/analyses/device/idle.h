@@ -81,8 +81,9 @@ struct device_idle {
 
 /* Returns 0 or -ENOMEM. */
 int device_idle_init(struct device_idle *idle, const struct trace_view *view);
-/* For those who find places and gaps otherwise: what follows when all are there. */
-int device_idle_finish(struct device_idle *idle);
+/* For those who find places and gaps otherwise: what follows when all are there, those of one place
+ * after the other. */
+void device_idle_finish(struct device_idle *idle);
 /* How long the parts of gaps are that have one cause, in ns. Returns 0 or -ENOMEM. */
 int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
 	enum device_idle_cause cause, struct trace_describe *ret_describe);

@@ -162,9 +162,10 @@ static int compare_rows(const void *left, const void *right)
 	return order ? order : a->device < b->device ? -1 : a->device > b->device;
 }
 
-static void finish(struct kernels *kernels, size_t count)
+static int finish(struct kernels *kernels, size_t count)
 {
-	medians_finish(&kernels->durations);
+	int r = medians_finish(&kernels->durations);
+
 	for (uint32_t i = 0; i < kernels->rows.count; i++) {
 		struct kernel_row *row = &kernels->rows.items[i];
 
@@ -178,6 +179,7 @@ static void finish(struct kernels *kernels, size_t count)
 	if (kernels->rows.count)
 		qsort(kernels->rows.items, kernels->rows.count, sizeof(*kernels->rows.items),
 			compare_rows);
+	return r;
 }
 
 static int add_views(struct kernels *kernels, const struct trace_view *views, size_t count,
@@ -201,8 +203,8 @@ static int add_views(struct kernels *kernels, const struct trace_view *views, si
 		end_rank(kernels, views[i].rank);
 	}
 	if (r == 0)
-		finish(kernels, count);
-	else
+		r = finish(kernels, count);
+	if (r < 0)
 		kernels_done(kernels);
 	return r;
 }

@@ -13,7 +13,7 @@ struct total {
 
 struct totals {
 	const struct trace_view *view;
-	uint32_t *parents;
+	const uint32_t *parents;
 	struct intern keys;
 	ARRAY_OF(struct total) items;
 };
@@ -106,7 +106,6 @@ int launched_by_find(struct launched_by *ret_most, const struct trace_view *view
 	}
 	if (r == 0)
 		find_most(&totals, ret_most);
-	free(totals.parents);
 	intern_done(&totals.keys);
 	array_done(&totals.items);
 	return r;

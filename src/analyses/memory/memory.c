@@ -55,7 +55,7 @@ static uint32_t op_of(const struct trace *trace, const uint32_t *parents, uint32
 static int list_changes(
 	const struct trace *trace, struct memory_stacks *stacks, struct changes *changes)
 {
-	_cleanup_free_ uint32_t *parents = trace_parents(trace, false);
+	const uint32_t *parents = trace_parents(trace, false);
 	int r = 0;
 
 	if (!parents)

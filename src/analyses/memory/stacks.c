@@ -25,9 +25,11 @@ int memory_stacks_init(
 
 void memory_stacks_done(struct memory_stacks *stacks)
 {
-	free(stacks->parents);
 	map_u64_done(&stacks->given);
 	map_u64_done(&stacks->around);
+	map_u64_done(&stacks->inner);
+	array_done(&stacks->frames);
+	array_done(&stacks->path);
 }
 
 /* ---- as the file has it ---- */
@@ -64,41 +66,78 @@ static int find_given(struct memory_stacks *stacks, uint32_t others, uint32_t *r
 
 /* ---- the rows around it ---- */
 
-static int write_around(struct memory_stacks *stacks, uint32_t row, uint32_t *ret_stack)
+/* The frame of this name in another one. */
+static int find_inner(
+	struct memory_stacks *stacks, uint32_t outer, uint32_t name, uint32_t *ret_frame)
+{
+	const struct memory_frame frame = {.outer = outer, .name = name, .text = MODEL_NONE};
+	uint64_t key = (uint64_t)outer << 32 | name, known;
+	int r;
+
+	if (map_u64_get(&stacks->inner, key, &known)) {
+		*ret_frame = (uint32_t)known;
+		return 0;
+	}
+	*ret_frame = (uint32_t)stacks->frames.count;
+	r = map_u64_set(&stacks->inner, key, *ret_frame);
+	return r < 0 ? r : array_append(&stacks->frames, frame);
+}
+
+/* Up to a row whose frame is known, and down again. */
+static int find_frame(struct memory_stacks *stacks, uint32_t row, uint32_t *ret_frame)
+{
+	uint32_t frame = MODEL_NONE;
+	uint64_t known;
+	int r = 0;
+
+	array_clear(&stacks->path);
+	for (; r == 0 && row != MODEL_NONE; row = stacks->parents[row]) {
+		if (map_u64_get(&stacks->around, row, &known)) {
+			frame = (uint32_t)known;
+			break;
+		}
+		r = array_append(&stacks->path, row);
+	}
+	while (r == 0 && stacks->path.count) {
+		row = stacks->path.items[--stacks->path.count];
+		r = find_inner(stacks, frame, stacks->trace->events.items[row].name, &frame);
+		if (r == 0)
+			r = map_u64_set(&stacks->around, row, frame);
+	}
+	*ret_frame = frame;
+	return r;
+}
+
+static int write_stack(struct memory_stacks *stacks, uint32_t frame, uint32_t *ret_text)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
-	uint32_t rows[DEEPEST], count = 0;
+	uint32_t names[DEEPEST], count = 0;
 
-	for (; row != MODEL_NONE && count < DEEPEST; row = stacks->parents[row])
-		rows[count++] = row;
+	for (; frame != MODEL_NONE && count < DEEPEST; frame = stacks->frames.items[frame].outer)
+		names[count++] = stacks->frames.items[frame].name;
 	while (count-- > 0) {
-		const struct trace_event *event = &stacks->trace->events.items[rows[count]];
-		const char *name = trace_text(stacks->trace, event->name);
-
 		if (text.length)
 			strbuf_add_char(&text, TRACE_STACK_SEPARATOR);
-		for (const char *at = name; *at; at++)
+		for (const char *at = trace_text(stacks->trace, names[count]); *at; at++)
 			strbuf_add_char(&text, *at == TRACE_STACK_SEPARATOR ? ',' : *at);
 	}
 	if (strbuf_status(&text) < 0)
 		return -ENOMEM;
-	return MIN(intern_add(stacks->texts, strbuf_cstr(&text), text.length, ret_stack), 0);
+	return MIN(intern_add(stacks->texts, strbuf_cstr(&text), text.length, ret_text), 0);
 }
 
 int memory_stacks_find(struct memory_stacks *stacks, uint32_t row, uint32_t *ret_stack)
 {
 	const struct trace_event *event = &stacks->trace->events.items[row];
-	uint32_t others = stacks->trace->memory.items[event->detail].others;
-	uint32_t around = stacks->parents[row];
-	uint64_t known;
+	uint32_t others = stacks->trace->memory.items[event->detail].others, frame;
 	int r = others ? find_given(stacks, others, ret_stack) : 0;
 
-	if (r < 0 || *ret_stack || around == MODEL_NONE)
+	if (r < 0 || *ret_stack || stacks->parents[row] == MODEL_NONE)
 		return r;
-	if (map_u64_get(&stacks->around, around, &known)) {
-		*ret_stack = (uint32_t)known;
-		return 0;
-	}
-	r = write_around(stacks, around, ret_stack);
-	return r < 0 ? r : map_u64_set(&stacks->around, around, *ret_stack);
+	r = find_frame(stacks, stacks->parents[row], &frame);
+	if (r == 0 && stacks->frames.items[frame].text == MODEL_NONE)
+		r = write_stack(stacks, frame, &stacks->frames.items[frame].text);
+	if (r == 0)
+		*ret_stack = stacks->frames.items[frame].text;
+	return r;
 }

@@ -7,12 +7,22 @@
 
 #include "model/trace.h"
 
+/* A name in the one around it: rows of one stack are one frame. */
+struct memory_frame {
+	uint32_t outer; /* MODEL_NONE: none */
+	uint32_t name;
+	uint32_t text; /* of the stack down to here; MODEL_NONE: not asked for yet */
+};
+
 struct memory_stacks {
 	const struct trace *trace;
-	struct intern *texts;  /* what they are put into; 0 is "" */
-	uint32_t *parents;     /* by row */
-	struct map_u64 given;  /* string of trace_memory.others → text */
-	struct map_u64 around; /* row that an allocation lies in → text */
+	struct intern *texts;    /* what they are put into; 0 is "" */
+	const uint32_t *parents; /* by row */
+	struct map_u64 given;    /* string of trace_memory.others → text */
+	struct map_u64 around; /* row that an allocation lies in, or a row around that → frame */
+	struct map_u64 inner;  /* frame and the name of a row in it → frame */
+	ARRAY_OF(struct memory_frame) frames;
+	ARRAY_OF(uint32_t) path; /* of the row that is looked for, as far as it is new */
 };
 
 /* Returns 0 or -ENOMEM, as the next one. */

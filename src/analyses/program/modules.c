@@ -21,9 +21,10 @@ struct counting {
 	const struct trace_view *view;
 	const struct trace *trace;
 	struct module_names names;
-	uint32_t *parents, *forwards; /* by row */
-	struct place *places;         /* by row */
-	uint8_t *categories;          /* by work */
+	const uint32_t *parents; /* by row, as the next */
+	uint32_t *forwards;
+	struct place *places; /* by row */
+	uint8_t *categories;  /* by work */
 };
 
 static const struct place no_place = {
@@ -32,7 +33,6 @@ static const struct place no_place = {
 static void counting_done(struct counting *counting)
 {
 	module_names_done(&counting->names);
-	free(counting->parents);
 	free(counting->forwards);
 	free(counting->places);
 	free(counting->categories);

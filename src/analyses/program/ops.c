@@ -47,7 +47,7 @@ static int collect(struct collector *collector)
 {
 	bool (*is_launch)(const char *name) = collector->definition->is_launch;
 	const struct trace_view *view = collector->view;
-	_cleanup_free_ uint32_t *parents = trace_parents(view->trace, false);
+	const uint32_t *parents = trace_parents(view->trace, false);
 	const struct trace_event *events = view->trace->events.items;
 	int r = parents ? 0 : -ENOMEM;
 

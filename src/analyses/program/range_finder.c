@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
+
 struct owned_range {
 	uint64_t start_ns, end_ns;
 	uint32_t owner, range;
@@ -71,9 +73,9 @@ static int gather(struct walk *walk, const struct range_span *spans, size_t coun
 				.range = spans[i].index,
 			});
 	}
-	if (r == 0 && walk->ranges.count)
-		qsort(walk->ranges.items, walk->ranges.count, sizeof(*walk->ranges.items),
-			compare_owned);
+	if (r == 0)
+		sort_unless_sorted(walk->ranges.items, walk->ranges.count,
+			sizeof(*walk->ranges.items), compare_owned);
 	return r;
 }
 
@@ -128,7 +130,7 @@ int range_find_spans(const struct range_span *spans, size_t span_count,
 		r = gather(&walk, spans, span_count);
 		if (r < 0 || !walk.ranges.count || !count)
 			continue;
-		qsort(moments, count, sizeof(*moments),
+		sort_unless_sorted(moments, count, sizeof(*moments),
 			of_threads ? compare_by_thread : compare_by_process);
 		r = walk_owners(&walk, moments, count);
 	}

@@ -9,6 +9,7 @@
 #include "analyses/device/busy.h"
 #include "analyses/program/range_finder.h"
 #include "base/map.h"
+#include "base/sort.h"
 
 /* Strings are interned: equal names are equal pointers. */
 struct row_key {
@@ -171,9 +172,9 @@ static int find_launches(struct work *work)
 	if (r == 0)
 		r = range_find(work->model, moments.items.items, moments.items.count, found_launch,
 			&launches);
-	if (launches.found.count)
-		qsort(launches.found.items, launches.found.count, sizeof(*launches.found.items),
-			compare_launched);
+	if (r == 0)
+		sort_unless_sorted(launches.found.items, launches.found.count,
+			sizeof(*launches.found.items), compare_launched);
 	for (size_t i = 0; r == 0 && i < launches.found.count; i++)
 		r = add_launch(work, &launches.found.items[i]);
 	array_done(&launches.found);

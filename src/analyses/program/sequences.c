@@ -33,7 +33,7 @@ static bool is_looked_for(const struct search *search, const struct trace_event 
 static int find_ops(struct search *search)
 {
 	const struct trace *trace = search->view->trace;
-	_cleanup_free_ uint32_t *parents = trace_parents(trace, false);
+	const uint32_t *parents = trace_parents(trace, false);
 
 	search->ops = malloc((trace->events.count + 1) * sizeof(*search->ops));
 	if (!parents || !search->ops)

@@ -112,7 +112,7 @@ static bool is_own_python(const char *name)
 static int find_block_place(struct trace_summary *summary, const struct trace_results *results)
 {
 	struct trace_summary_block *block = &summary->longest_block;
-	_cleanup_free_ uint32_t *parents = NULL;
+	const uint32_t *parents;
 	const struct trace *trace;
 
 	block->op = block->python = MODEL_NONE;

@@ -9,6 +9,7 @@
 #include "analyses/program/trace_idle.h"
 #include "base/demangle.h"
 #include "base/json_reader.h"
+#include "base/sort.h"
 
 /* The model's time of the first row: 0 would be a time that is not known. */
 #define ORIGIN_NS 1
@@ -505,8 +506,8 @@ static int add_view(struct making *making, const struct trace_view *view)
 
 #define SORT(array, compare)                                                                       \
 	do {                                                                                       \
-		if ((array)->count)                                                                \
-			qsort((array)->items, (array)->count, sizeof(*(array)->items), compare);   \
+		sort_unless_sorted(                                                                \
+			(array)->items, (array)->count, sizeof(*(array)->items), compare);         \
 	} while (0)
 
 static int fill(struct making *making)

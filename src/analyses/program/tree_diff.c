@@ -285,7 +285,7 @@ static void add_steps(struct tree_diff_side *sum, const struct trace_view *view)
 static int add_view(struct building *building, int number, const struct trace_view *view)
 {
 	const struct trace *trace = view->trace;
-	_cleanup_free_ uint32_t *parents = trace_parents(trace, true);
+	const uint32_t *parents = trace_parents(trace, true);
 	_cleanup_free_ uint32_t *nodes = malloc((trace->events.count + 1) * sizeof(*nodes));
 	struct side side = {building, view, parents, nodes, number};
 	struct tree_diff_side *sum = &building->diff->sides[number];

@@ -17,7 +17,7 @@ struct name_formula {
 
 struct finder {
 	const struct trace_view *view;
-	uint32_t *parents;            /* row → the one around it */
+	const uint32_t *parents;      /* row → the one around it */
 	uint32_t *owners;             /* row → the operator that has its work, or MODEL_NONE */
 	uint32_t *slots;              /* row → its unit's index + 1 */
 	uint8_t *flags;               /* by row */
@@ -26,7 +26,6 @@ struct finder {
 
 static void finder_done(struct finder *finder)
 {
-	free(finder->parents);
 	free(finder->owners);
 	free(finder->slots);
 	free(finder->flags);

@@ -13,7 +13,7 @@ static const char thread_name[] = "[pytorch|profiler|execution_trace|thread]";
 struct builder {
 	struct execution_trace *linked;
 	const struct trace *trace;
-	uint32_t *parents;       /* row → the row around it */
+	const uint32_t *parents; /* row → the row around it */
 	uint32_t *nodes;         /* row → node; MODEL_NONE: it has none */
 	uint8_t *launched;       /* row → it launched work */
 	ARRAY_OF(uint32_t) rows; /* by node; MODEL_NONE: of a thread */
@@ -21,7 +21,6 @@ struct builder {
 
 static void builder_done(struct builder *builder)
 {
-	free(builder->parents);
 	free(builder->nodes);
 	free(builder->launched);
 	array_done(&builder->rows);

@@ -58,10 +58,13 @@ static uint32_t *new_rows(size_t count)
 static int find_operators(struct link *link)
 {
 	const struct trace *device = link->device;
+	const uint32_t *parents = trace_parents(device, false);
+	size_t size = (device->events.count + 1) * sizeof(*link->operators);
 
-	link->operators = trace_parents(device, false);
-	if (!link->operators)
+	link->operators = malloc(size);
+	if (!parents || !link->operators)
 		return -ENOMEM;
+	memcpy(link->operators, parents, size);
 	/* What encloses a row comes before it, and is done. */
 	array_foreach (&device->rows, row) {
 		uint32_t parent = link->operators[*row];

@@ -93,8 +93,9 @@ int hta_idle_init(struct device_idle *idle, const struct trace_view *view)
 
 	*idle = (struct device_idle){0};
 	r = find_gaps(idle, view);
-	r = r ?: device_idle_finish(idle);
 	if (r < 0)
 		device_idle_done(idle);
+	else
+		device_idle_finish(idle);
 	return r;
 }
