@@ -32,6 +32,10 @@ static void warn_about(const struct model *model, const char *path)
 		warn("%s is cut off after %llu bytes, in the middle of a packet: what came before "
 		     "is shown",
 			path, (unsigned long long)model->completeness.truncated_at);
+	if (model->completeness.other_packets)
+		warn("%s: left out: %llu packets of data that sonde has no rows for, such as "
+		     "what Perfetto records of kernels, of Android and of GPUs' counters",
+			path, (unsigned long long)model->completeness.other_packets);
 	if (model->cut_off_count)
 		warn("%s: %s", path, model->stats.values.notes[0]);
 	warn_about_recordings(model, path);

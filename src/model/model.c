@@ -74,6 +74,7 @@ static void add_completeness(
 	sum->bytes += more->bytes;
 	sum->packets += more->packets;
 	sum->skipped_packets += more->skipped_packets;
+	sum->other_packets += more->other_packets;
 	if (more->truncated && !sum->truncated)
 		sum->truncated_at = more->truncated_at;
 	sum->truncated |= more->truncated;

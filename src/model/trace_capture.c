@@ -304,7 +304,11 @@ static int add_call(struct rows *rows, const struct model_device_work *work)
 		return 0;
 	r = map_u64_set(&rows->calls, event.correlation, 1);
 	r = r ?: find_thread(rows, work->process, work->thread, &event.track);
-	r = r ?: add_text(rows->trace, trace_call_name(work), &event.name);
+	/* Of other recorders' traces the call is a range, which has its name. */
+	r = r
+		    ?: add_text(rows->trace,
+			       rows->model->session.present ? trace_call_name(work) : "[launch]",
+			       &event.name);
 	return r ?: add_row(rows, &event);
 }
 

@@ -112,6 +112,7 @@ int reader_session(struct reader *reader, struct pb_bytes message)
 	struct pb_field field;
 	int more, result = 0;
 
+	reader->is_ours = true;
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0)
 		result = take_session_field(reader, &field, &session, &command);
 	if (result < 0 || more < 0)

@@ -30,13 +30,31 @@ static void take_packet_number(const struct pb_field *field, struct packet *pack
 	}
 }
 
+/* What Perfetto's service says of itself is no data: its configuration, statistics, events, marks.
+ */
+static bool is_of_the_service(uint32_t field)
+{
+	static const uint32_t fields[] = {PACKET_PROCESS_TREE, 33, 35, 36, PACKET_SYSTEM_INFO, 46,
+		69, 70, PACKET_EXTENSION_DESCRIPTOR, PACKET_TRACE_UUID};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		if (field == fields[i])
+			return true;
+	}
+	return false;
+}
+
 /* Their kinds have numbers in a row. */
 static void take_device_event_field(const struct pb_field *field, struct packet *packet)
 {
 	uint32_t kind = (field->tag >> 3) - PACKET_SONDE_DEVICE_EVENT;
 
-	if ((field->tag & 7) != PB_WIRE_BYTES || kind >= CAPTURE_DEVICE_EVENT_MAX)
+	if ((field->tag & 7) != PB_WIRE_BYTES)
 		return;
+	if (kind >= CAPTURE_DEVICE_EVENT_MAX) {
+		packet->has_other |= !is_of_the_service(field->tag >> 3);
+		return;
+	}
 	packet->device_event = field->bytes;
 	packet->device_event_kind = (enum capture_device_event_kind)kind;
 }
@@ -377,5 +395,6 @@ int reader_take_packet(struct reader *reader, const struct packet *packet)
 	result = read_messages(reader, packet);
 	reader->result->packets++;
 	reader->result->skipped_packets += reader->lacks_state;
+	reader->result->other_packets += packet->has_other && !reader->is_ours;
 	return result;
 }

@@ -57,9 +57,11 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 	}
 	if (result < 0 || more < 0)
 		return result < 0 ? result : more;
-	if (is_counter && name.length) {
-		result = reader_string(reader, name, &track.name);
-		track.name++;
+	if (name.length) {
+		uint32_t *text = is_counter ? &track.name : &track.title;
+
+		result = reader_string(reader, name, text);
+		(*text)++;
 	}
 	if (result < 0)
 		return result;
@@ -95,6 +97,16 @@ static bool find_owner(const struct reader *reader, uint64_t uuid, struct track 
 		uuid = ret_owner->parent;
 	}
 	return false;
+}
+
+static const char *track_title(const struct reader *reader, uint64_t uuid)
+{
+	uint64_t index;
+	uint32_t title = map_u64_get(&reader->track_index, uuid, &index)
+				 ? reader->tracks.items[index].title
+				 : 0;
+
+	return title ? intern_get(&reader->strings, title - 1) : "";
 }
 
 /* ---- events ---- */
@@ -238,6 +250,7 @@ int reader_track_event(
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
 	struct track owner;
+	bool is_work = false;
 	int more, result = 0;
 
 	array_clear(&reader->range_fields);
@@ -254,10 +267,14 @@ int reader_track_event(
 		return visit_counter(reader, &event, &owner);
 	event.pid = owner.pid;
 	event.tid = owner.tid;
-	event.lane = !owner.tid;
 	event.fields = reader->range_fields.items;
 	event.field_count = (uint32_t)reader->range_fields.count;
-	result = reader_visit(reader, range, &event);
+	if (!reader->is_ours)
+		result = reader_gpu_slice(
+			reader, track_title(reader, event.track), &event, &is_work);
+	event.lane = !event.tid;
+	if (result == 0 && !is_work)
+		result = reader_visit(reader, range, &event);
 	if (result == 0 && reader->submissions.at && event.kind == CAPTURE_RANGE_BEGIN)
 		result = reader_submissions(reader, &event, reader->submissions);
 	return result;

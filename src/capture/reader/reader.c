@@ -258,6 +258,7 @@ static void reader_done(struct reader *reader)
 	array_done(&reader->range_fields);
 	array_done(&reader->categories);
 	inflater_done(&reader->inflater);
+	reader_gpu_slices_done(reader);
 }
 
 /* The sentence for a read that failed. */

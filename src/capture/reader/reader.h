@@ -60,6 +60,7 @@ struct capture_read_result {
 	bool truncated;           /* the last packet is cut off: what came before was read */
 	uint64_t truncated_at;    /* its offset */
 	uint64_t skipped_packets; /* packets that refer to interned data the file does not have */
+	uint64_t other_packets;   /* of other recorders' data sources, which are not read */
 };
 
 /*

@@ -21,6 +21,7 @@ struct track {
 	uint64_t parent; /* 0: none */
 	uint32_t pid, tid;
 	uint32_t name;        /* of counters: a string + 1; 0: none */
+	uint32_t title;       /* of all others, the same */
 	uint32_t trace_track; /* number + 1 of an imported trace's track; 0: none */
 	bool repeats;         /* its events say what windows and steps say */
 };
@@ -58,6 +59,7 @@ struct reader {
 	int stopped;       /* what a visitor returned to stop */
 	bool lacks_state;  /* the packet refers to interned data that is not there */
 	bool is_trace;     /* a first packet was there */
+	bool is_ours;      /* a recording of sonde */
 	uint64_t packet_offset;
 	uint64_t input_bytes, total_bytes, next_progress; /* of the file */
 
@@ -82,6 +84,7 @@ struct reader {
 	uint32_t energy_domain_count;
 	ARRAY_OF(capture_id) frame_ids; /* of the callstack being read */
 	struct inflater inflater;
+	struct gpu_slices *gpu_slices; /* of other recorders; NULL: there were none */
 };
 
 /*
@@ -125,6 +128,7 @@ struct packet {
 	struct pb_bytes device_event; /* of the kind that follows */
 	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
+	bool has_other; /* data of a source that is not read */
 };
 
 /*
@@ -186,6 +190,12 @@ int reader_foreign_stage(struct reader *reader, struct sequence *sequence, uint6
 	struct pb_bytes message);
 int reader_submissions(struct reader *reader, const struct capture_range_event *event,
 	struct pb_bytes correlation);
+
+/* gpu_slices.c: a slice of another recorder begins or ends. *ret_is_work: it is work of a GPU,
+ * which is told as such, and no range. Sets the event's thread where the slice says it. */
+int reader_gpu_slice(struct reader *reader, const char *track_name,
+	struct capture_range_event *event, bool *ret_is_work);
+void reader_gpu_slices_done(struct reader *reader);
 
 /* ---- energy.c ---- */
 
