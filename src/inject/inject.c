@@ -384,6 +384,11 @@ unsigned inject_graph_mode(void)
 	return session_gate->graph_mode;
 }
 
+unsigned inject_cuda_mode(void)
+{
+	return session_gate->cuda_mode;
+}
+
 void inject_set_held(enum wire_held held)
 {
 	if (atomic_load_explicit(&ring_file->held, memory_order_relaxed) != held)

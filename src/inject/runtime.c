@@ -70,18 +70,35 @@ bool runtime_enter(const struct runtime *runtime)
 	return is_ours;
 }
 
+static void list_running(bool ret_is_ours[RUNTIMES_MAX])
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; runtimes[i]; i++)
+		ret_is_ours[i] = is_running[i] && started_in == getpid();
+	pthread_mutex_unlock(&lock);
+}
+
 /* Children of multiprocessing call it: python/sonde/hooks/child_end.py. */
 __attribute__((visibility("default"))) void sonde_flush(void)
 {
-	bool is_ours[RUNTIMES_MAX];
+	bool is_ours[RUNTIMES_MAX] = {0};
 	int saved_errno = errno;
 
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; runtimes[i]; i++)
-		is_ours[i] = is_running[i] && started_in == getpid();
-	pthread_mutex_unlock(&lock);
+	list_running(is_ours);
 	for (size_t i = 0; runtimes[i]; i++)
 		if (is_ours[i] && runtimes[i]->flush)
 			runtimes[i]->flush();
+	errno = saved_errno;
+}
+
+__attribute__((visibility("default"))) void sonde_profiler(int runs)
+{
+	bool is_ours[RUNTIMES_MAX] = {0};
+	int saved_errno = errno;
+
+	list_running(is_ours);
+	for (size_t i = 0; runtimes[i]; i++)
+		if (is_ours[i] && runtimes[i]->meet_profiler)
+			runtimes[i]->meet_profiler(runs != 0);
 	errno = saved_errno;
 }

@@ -46,6 +46,11 @@ struct runtime {
 	 * `stop` does, and goes on. NULL: everything is written at once.
 	 */
 	void (*flush)(void);
+	/*
+	 * A profiler within the program, which traces the same devices, is about to start, or has
+	 * stopped. NULL: it is no rival.
+	 */
+	void (*meet_profiler)(bool runs);
 	/* In a forked child, whose gate is closed. NULL: it has nothing to forget. */
 	void (*fork_child)(void);
 };
@@ -61,3 +66,5 @@ extern const struct runtime *const runtimes[];
 bool runtime_enter(const struct runtime *runtime);
 /* For who ends by _exit(): the runtimes that were started write what they know. errno is kept. */
 void sonde_flush(void);
+/* Hooks of torch.profiler call it before that starts, and after it has stopped. */
+void sonde_profiler(int runs);

@@ -198,6 +198,7 @@ enum wire_device_note {
 	WIRE_NOTE_TAKEN_OVER = 7, /* another tool receives the device activity */
 	WIRE_NOTE_TAKEN_BACK = 8, /* and we again */
 	WIRE_NOTE_CLOCK_STEP = 9, /* the device clock jumped against CLOCK_MONOTONIC */
+	WIRE_NOTE_PROFILER = 10,  /* a profiler of the program's runs, and who has the work now */
 	WIRE_NOTE_MAX
 };
 

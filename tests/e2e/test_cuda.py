@@ -301,6 +301,52 @@ def test_critical_path_of_a_recording(device, program, sonde, tmp_path):
     assert named and named <= {row["name"] for row in data["kernel"]["kernels"]}
 
 
+@pytest.mark.parametrize("cuda, who, count, words", [
+    ("own", "kept, theirs", 1, "its trace lacks the GPU's work"),
+    ("share", "given, ours", 2, "torch.profiler had CUPTI for 0."),
+    ("yield", "given, theirs", 1, "CUPTI is left to it"),
+])
+def test_a_profiler_in_the_program(device, doubles, sonde_path, cuda, who, count, words):
+    """Three launches: before, during and after it. Both sides get what --cuda says, and it is said."""
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    part, data, done = device(doubles / "play-cupti", library, doubles / "libcupti-double-13.so", "profiler",
+                              options=("--launch-stacks", "off", "--cuda", cuda))
+    assert (done.status, done.stdout) == (0, who + "\n")
+    assert part["count"] == count
+    assert part["launches"]["count"] == (3 if cuda == "own" else count)
+    assert any(words in note for note in data["notes"]), data["notes"]
+
+
+@pytest.mark.parametrize("activity, is_said", [("CUDA", True), ("CPU", False)])
+def test_torch_profiler_is_seen_by_its_hooks(device, sonde_path, tmp_path, activity, is_said):
+    """With a stand-in for the functions of PyTorch that start and stop Kineto."""
+    module = tmp_path / "torch" / "autograd" / "profiler.py"
+    module.parent.mkdir(parents=True)
+    for folder in (module.parent, module.parent.parent):
+        (folder / "__init__.py").write_text("")
+    module.write_text("def _prepare_profiler(config, activities): pass\ndef _enable_profiler(config, activities): pass\n"
+                      "def _disable_profiler(): pass\n")
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    code = (f"import ctypes; ctypes.CDLL({str(library)!r}).InitializeInjection()\n"
+            "from torch.autograd import profiler\n"
+            f"profiler._prepare_profiler(None, {{'ProfilerActivity.{activity}'}})\n"
+            f"profiler._enable_profiler(None, {{'ProfilerActivity.{activity}'}})\n"
+            "profiler._disable_profiler()\n")
+    _, data, done = device("/usr/bin/python3", "-c", code, options=("--launch-stacks", "off", "--cuda", "share"),
+                           env={"PYTHONPATH": str(tmp_path)})
+    assert done.status == 0, done.stderr
+    assert any("torch.profiler had CUPTI" in note for note in data["notes"]) == is_said
+
+
+@pytest.mark.parametrize("cuda, count", [("own", TOTAL), ("yield", 0)])
+def test_dynolog_may_ask_kineto_at_any_time(device, program, cuda, count):
+    part, data, done = device(*program(STEPS), options=("--launch-stacks", "off", "--cuda", cuda),
+                              env={"KINETO_USE_DAEMON": "1"})
+    assert (done.status, done.stdout) == (5, computed(STEPS))
+    assert part["count"] == count
+    assert any("KINETO_USE_DAEMON is set" in note for note in data["notes"])
+
+
 WORKER = """
 import ctypes, multiprocessing, os, struct, sys, time
 

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from .. import _core
+from . import torch_profiler
 from .registry import Function, Hook
 from .wrap import ranged
 
@@ -144,4 +145,5 @@ HOOKS: Tuple[Hook, ...] = (
     _hook("torch._dynamo.convert_frame", "_compile", ranged(DOMAIN, "compile: trace")),
     _hook("torch._inductor.graph", "GraphLowering.compile_to_module", ranged(DOMAIN, "compile: generate code"),
           optional=True),
+    *torch_profiler.HOOKS,
 )

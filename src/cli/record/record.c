@@ -38,6 +38,7 @@ static bool record_split, record_view, record_quiet, record_uncompressed, record
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
+static const char *record_cuda = "own";
 static bool record_cpu_only, record_gpu_only, record_launch_only;
 static const char *record_energy = "auto", *record_energy_model, *record_require_energy;
 static double record_energy_baseline_s;
@@ -119,6 +120,13 @@ static enum wire_graph_mode parse_graph(void)
 	if (strcmp(record_graph, "node") == 0)
 		return WIRE_GRAPH_NODE;
 	return strcmp(record_graph, "graph") == 0 ? WIRE_GRAPH_WHOLE : WIRE_GRAPH_AUTO;
+}
+
+static enum wire_cuda_mode parse_cuda(void)
+{
+	if (strcmp(record_cuda, "share") == 0)
+		return WIRE_CUDA_SHARE;
+	return strcmp(record_cuda, "yield") == 0 ? WIRE_CUDA_YIELD : WIRE_CUDA_OWN;
 }
 
 /* What is loaded into programs is loaded into commands only, and not with --cpu-only. */
@@ -305,6 +313,7 @@ static int run_record(int count, char **arguments)
 		.launch_stacks = parse_launch_stacks(),
 		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
 		.graph_mode = parse_graph(),
+		.cuda_mode = parse_cuda(),
 		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
 		.energy = record_energy,
 		.energy_model = record_energy_model,
@@ -358,6 +367,7 @@ static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
 static const char *const record_launches[] = {"auto", "bpf", "inprocess", "off", NULL};
 static const char *const record_memos[] = {"on", "off", NULL};
 static const char *const record_graphs[] = {"auto", "node", "graph", NULL};
+static const char *const record_cudas[] = {"own", "share", "yield", NULL};
 static const char *const record_waits[] = {"sample", "exact", "off", NULL};
 
 static const struct option record_options[] = {
@@ -438,6 +448,15 @@ static const struct option record_options[] = {
 			"Default: auto.",
 		.value = (void *)&record_graph,
 		.choices = record_graphs,
+		.group = "Device work"},
+	{.long_name = "cuda",
+		.type = OPTION_CHOICE,
+		.argument = "WHOSE",
+		.help = "Who traces the GPU where the program runs torch.profiler: own, sonde (the "
+			"profiler's trace lacks the GPU); share, the profiler while it runs, then "
+			"sonde again; yield, the profiler from its first start on. Default: own.",
+		.value = (void *)&record_cuda,
+		.choices = record_cudas,
 		.group = "Device work"},
 	{.long_name = "hooks",
 		.type = OPTION_STRING,

@@ -2,6 +2,7 @@
 #include "inject/cuda/cuda.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "inject/cuda/runtime.h"
 
@@ -78,7 +79,7 @@ static bool open_cupti(void)
 	return true;
 }
 
-static cupti_result subscribe(void)
+cupti_result cuda_subscribe(void)
 {
 	char holder[CUPTI_SUBSCRIBER_NAME_BYTES];
 	uint8_t zeroed = 1;
@@ -104,14 +105,29 @@ static cupti_result subscribe(void)
 	return CUPTI_OK;
 }
 
+/* dynolog has Kineto trace when it is asked from outside, which no hook sees. */
+static bool is_left_to_daemon(void)
+{
+	bool is_left = inject_cuda_mode() == WIRE_CUDA_YIELD;
+
+	if (!secure_getenv("KINETO_USE_DAEMON"))
+		return false;
+	cuda_note(WIRE_NOTE_PROFILER,
+		is_left ? "KINETO_USE_DAEMON is set: CUPTI is left to PyTorch's profiler (--cuda "
+			  "yield), and device work is not recorded here."
+			: "KINETO_USE_DAEMON is set, and sonde has CUPTI: traces that dynolog asks "
+			  "for lack the GPU's work. --cuda yield leaves CUPTI to them.");
+	return is_left;
+}
+
 /* Without CUPTI the writer still tells why. */
 static bool start(void)
 {
 	cuda.graph_level = inject_graph_mode() == WIRE_GRAPH_WHOLE;
 	if (sem_init(&cuda.wake, 0, 0) < 0)
 		return false;
-	if (open_cupti() && cuda_buffers_init())
-		cuda.subscribed = subscribe() == CUPTI_OK;
+	if (!is_left_to_daemon() && open_cupti() && cuda_buffers_init())
+		cuda.subscribed = cuda_subscribe() == CUPTI_OK;
 	return cuda_writer_start();
 }
 
@@ -126,5 +142,6 @@ const struct runtime cuda_runtime = {
 	.start = start,
 	.stop = stop,
 	.flush = cuda_writer_flush,
+	.meet_profiler = cuda_writer_meet_profiler,
 	.fork_child = in_child,
 };

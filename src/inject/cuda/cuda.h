@@ -61,6 +61,10 @@ struct cuda {
 
 extern struct cuda cuda;
 
+/* Callbacks of calls and graphs, and our buffers; says why not. Kinds are the writer's to enable.
+ */
+cupti_result cuda_subscribe(void);
+
 /* ---- call.c: on the program's threads ---- */
 
 /* The correlation id of a CUPTI correlation id: unique also after 2^32 launches. */
@@ -153,6 +157,8 @@ bool cuda_send_notes(void);
 /* ---- writer.c ---- */
 
 bool cuda_writer_start(void);
+/* A profiler of the program's starts, or has stopped: the writer gives CUPTI away, and takes it. */
+void cuda_writer_meet_profiler(bool runs);
 /* Has the writer send what was launched, and waits for that for a bounded time. */
 void cuda_writer_flush(void);
 /* Flushes, tells all and ends the writer, waiting for a bounded time. */

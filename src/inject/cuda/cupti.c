@@ -20,6 +20,7 @@ static const struct {
 	FUNCTION(set_thread_id_type, "cuptiSetThreadIdType"),
 	FUNCTION(subscribe, "cuptiSubscribe"),
 	FUNCTION(subscribe_v2, "cuptiSubscribe_v2"),
+	FUNCTION(unsubscribe, "cuptiUnsubscribe"),
 	FUNCTION(enable_callback, "cuptiEnableCallback"),
 	FUNCTION(register_callbacks, "cuptiActivityRegisterCallbacks"),
 	FUNCTION(register_callbacks_v2, "cuptiActivityRegisterCallbacks_v2"),
@@ -124,6 +125,12 @@ cupti_result cupti_subscribe(struct cupti *cupti, cupti_callback *callback, char
 	/* A driver that knows one subscriber only. */
 	params.allow_multiple = 0;
 	return cupti->call.subscribe_v2(&cupti->subscriber, callback, NULL, &params);
+}
+
+void cupti_unsubscribe(struct cupti *cupti)
+{
+	if (cupti->call.unsubscribe)
+		cupti->call.unsubscribe(cupti->subscriber);
 }
 
 /* ---- both families of calls ---- */

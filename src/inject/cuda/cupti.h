@@ -21,6 +21,7 @@ struct cupti_functions {
 	cupti_result (*subscribe)(cupti_handle *subscriber, cupti_callback *callback, void *user);
 	cupti_result (*subscribe_v2)(cupti_handle *subscriber, cupti_callback *callback, void *user,
 		struct cupti_subscriber_params *params);
+	cupti_result (*unsubscribe)(cupti_handle subscriber);
 	cupti_result (*enable_callback)(
 		uint32_t enable, cupti_handle subscriber, int domain, uint32_t id);
 	cupti_result (*register_callbacks)(cupti_request *request, cupti_complete *complete);
@@ -73,6 +74,9 @@ bool cupti_open(struct cupti *cupti, struct cupti_search *ret_search);
 
 /* `ret_holder` (CUPTI_SUBSCRIBER_NAME_BYTES) gets the name of who holds CUPTI, or "". */
 cupti_result cupti_subscribe(struct cupti *cupti, cupti_callback *callback, char *ret_holder);
+
+/* Others may subscribe then. */
+void cupti_unsubscribe(struct cupti *cupti);
 
 cupti_result cupti_register(struct cupti *cupti, const struct cupti_buffer_callbacks *callbacks);
 cupti_result cupti_set_attribute(struct cupti *cupti, int attribute, size_t bytes, void *value);

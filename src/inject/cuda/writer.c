@@ -36,7 +36,10 @@ static uint64_t flush_ns = 100 * MS, reclaim_ns = 30 * SECOND;
 
 static pthread_t thread;
 static _Atomic bool stopping;
-static _Atomic uint32_t flushes_wanted, flushes_done; /* by cuda_writer_flush() */
+/* Somebody waits for the writer: cuda_writer_flush(), cuda_writer_meet_profiler(). */
+static _Atomic uint32_t requests_made, requests_served;
+static _Atomic bool profiler_runs;
+static bool is_given_away; /* CUPTI, to the program's profiler */
 static bool kinds_are_on;
 
 /* ---- clocks ---- */
@@ -186,7 +189,8 @@ static void watch_activity(uint64_t now_ns)
 	if (!watch.since_ns)
 		watch.since_ns = now_ns;
 	if (watch.taken_ns) {
-		if (reclaim_ns && now_ns - watch.taken_ns >= reclaim_ns)
+		if (reclaim_ns && inject_cuda_mode() != WIRE_CUDA_YIELD &&
+			now_ns - watch.taken_ns >= reclaim_ns)
 			take_back(now_ns, launches);
 	} else if (is_elsewhere(now_ns, launches)) {
 		watch.taken_ns = now_ns;
@@ -212,6 +216,10 @@ static void flush(uint32_t flag)
 {
 	if (!cuda.subscribed)
 		return;
+	if (is_given_away) {
+		cuda_send_notes();
+		return;
+	}
 	tell_clocks();
 	drain();
 	if (cuda.cupti.call.flush_all)
@@ -301,7 +309,7 @@ static void follow_gate(void)
 {
 	bool open = inject_is_open();
 
-	if (!cuda.subscribed)
+	if (!cuda.subscribed || is_given_away)
 		return;
 	if (open && !cuda.is_tracing) {
 		/* What ended before the window goes while it is not recorded. */
@@ -314,18 +322,89 @@ static void follow_gate(void)
 	}
 }
 
+/* ---- a profiler of the program's ---- */
+
+static uint64_t given_away_ns;
+
+/* Kineto keeps the subscription that it gets: whoever has it when it starts has the launches. */
+static void give_away(void)
+{
+	bool for_good = inject_cuda_mode() == WIRE_CUDA_YIELD;
+
+	if (cuda.is_tracing)
+		await_work(inject_is_writable);
+	flush(0);
+	if (cuda.is_tracing)
+		cuda_enable_calls(false);
+	enable_kinds(false);
+	cupti_unsubscribe(&cuda.cupti);
+	cuda.is_tracing = false;
+	is_given_away = true;
+	given_away_ns = inject_now_ns();
+	inject_set_held(WIRE_HELD_SENT);
+	if (for_good)
+		cuda_note(WIRE_NOTE_PROFILER,
+			"torch.profiler started, and CUPTI is left to it (--cuda yield): device "
+			"work from then on is in its trace, and not recorded here.");
+}
+
+static void take_again(void)
+{
+	static bool is_kept;
+	double seconds = (double)(inject_now_ns() - given_away_ns) / SECOND;
+
+	if (is_kept || cuda_subscribe() != CUPTI_OK) {
+		if (!is_kept)
+			cuda_note(WIRE_NOTE_PROFILER,
+				"torch.profiler has kept CUPTI after its end (--cuda share), as "
+				"older releases do: device work from its start on is not recorded "
+				"here.");
+		is_kept = true;
+		return;
+	}
+	is_given_away = false;
+	enable_kinds(true);
+	cuda_note_faults(CUPTI_AGAIN);
+	cuda_note(WIRE_NOTE_PROFILER,
+		"torch.profiler had CUPTI for %.1f s (--cuda share): device work of that time is "
+		"in its trace, and not recorded here.",
+		seconds);
+}
+
+static void follow_profiler(void)
+{
+	static bool ran;
+	bool runs = atomic_load_explicit(&profiler_runs, memory_order_relaxed);
+	unsigned mode = inject_cuda_mode();
+
+	if (mode == WIRE_CUDA_OWN && runs && !ran)
+		cuda_note(WIRE_NOTE_PROFILER,
+			"torch.profiler runs in the program while sonde has CUPTI: its trace lacks "
+			"the GPU's work, or this recording up to %llu s of it. Record with --cuda "
+			"share to give CUPTI to it while it runs, with --cuda yield from then on.",
+			(unsigned long long)(reclaim_ns / SECOND));
+	ran = ran || runs;
+	if (mode == WIRE_CUDA_OWN || !cuda.subscribed)
+		return;
+	if (runs && !is_given_away)
+		give_away();
+	else if (!runs && is_given_away && mode == WIRE_CUDA_SHARE)
+		take_again();
+}
+
 /* ---- the thread ---- */
 
-/* Somebody waits until what was launched is sent. */
-static void serve_flush(void)
+static void serve_requests(void)
 {
-	uint32_t wanted = atomic_load_explicit(&flushes_wanted, memory_order_acquire);
+	uint32_t made = atomic_load_explicit(&requests_made, memory_order_acquire);
 
-	if (wanted == atomic_load_explicit(&flushes_done, memory_order_relaxed))
+	if (made == atomic_load_explicit(&requests_served, memory_order_relaxed))
 		return;
+	follow_profiler();
+	follow_gate(); /* it has CUPTI again */
 	if (cuda.is_tracing && !watch.taken_ns)
 		await_work(inject_is_writable);
-	atomic_store_explicit(&flushes_done, wanted, memory_order_release);
+	atomic_store_explicit(&requests_served, made, memory_order_release);
 }
 
 static void wait_until(uint64_t until_ns)
@@ -350,7 +429,7 @@ static void *run(void *context)
 			return NULL;
 		follow_gate();
 		drain();
-		serve_flush();
+		serve_requests();
 		now_ns = inject_now_ns();
 		if (now_ns >= next_ns) {
 			flush(0);
@@ -421,17 +500,27 @@ void cuda_writer_stop(void)
 	pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
 }
 
-void cuda_writer_flush(void)
+/* Until the writer has served it, in bounded time. */
+static void request(void)
 {
 	const struct timespec pause = {.tv_nsec = MS};
 	uint64_t until_ns = inject_now_ns() + STOP_S * SECOND;
-	uint32_t wanted;
+	uint32_t made = 1 + atomic_fetch_add_explicit(&requests_made, 1, memory_order_release);
 
-	if (!cuda.subscribed || is_stopping())
-		return;
-	wanted = 1 + atomic_fetch_add_explicit(&flushes_wanted, 1, memory_order_release);
 	sem_post(&cuda.wake);
-	while ((int32_t)(atomic_load_explicit(&flushes_done, memory_order_acquire) - wanted) < 0 &&
+	while ((int32_t)(atomic_load_explicit(&requests_served, memory_order_acquire) - made) < 0 &&
 		inject_now_ns() < until_ns)
 		nanosleep(&pause, NULL);
+}
+
+void cuda_writer_flush(void)
+{
+	if (cuda.subscribed && !is_stopping())
+		request();
+}
+
+void cuda_writer_meet_profiler(bool runs)
+{
+	atomic_store_explicit(&profiler_runs, runs, memory_order_relaxed);
+	cuda_writer_flush();
 }

@@ -231,6 +231,11 @@ static void take_over(void)
 	set_callbacks(others_request, others_complete, NULL, NULL);
 }
 
+static int is_subscribed(void)
+{
+	return callback != NULL;
+}
+
 static int is_taken_over(void)
 {
 	int so;
@@ -326,6 +331,7 @@ const struct double_functions double_cupti = {
 	.kind_enabled = kind_enabled,
 	.step_clock = step_clock,
 	.flushes = flushes,
+	.is_subscribed = is_subscribed,
 };
 
 /* ---- CUPTI's ---- */
@@ -414,6 +420,13 @@ static cupti_result subscribe(cupti_handle *subscriber, cupti_callback *function
 EXPORT cupti_result cuptiSubscribe(cupti_handle *subscriber, cupti_callback *function, void *user)
 {
 	return subscribe(subscriber, function);
+}
+
+EXPORT cupti_result cuptiUnsubscribe(cupti_handle subscriber)
+{
+	callback = NULL;
+	memset(enabled, 0, sizeof(enabled));
+	return subscriber == &callback ? usual() : CUPTI_E_INVALID_PARAMETER;
 }
 
 static cupti_result enable(int kind, bool on)

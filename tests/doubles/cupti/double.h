@@ -41,6 +41,7 @@ struct double_functions {
 	uint32_t (*enabled_callbacks)(int domain);
 	int (*kind_enabled)(int kind);
 	void (*step_clock)(int64_t by_ns);
+	int (*is_subscribed)(void);
 	uint32_t (*flushes)(void); /* how many cuptiActivityFlushAll() calls have ended */
 };
 

@@ -43,6 +43,7 @@
 #define LAUNCHES_PER_THREAD 50 /* all of them fit into one ring that nobody reads */
 
 static const struct double_functions *cupti;
+static void *injected;             /* libsonde-inject.so */
 static int (*initialize)(void);    /* what libcuda calls when the program first uses CUDA */
 static _Atomic uint32_t originals; /* how often the calls themselves ran */
 static uint32_t calls;             /* that the program made */
@@ -998,6 +999,29 @@ static int play_long_kernel(void)
 	return 0;
 }
 
+/*
+ * torch.profiler runs for a while: its hooks call the library. Kineto's callbacks take the place of
+ * ours, and stay when it has stopped. Says who had the work of its time.
+ */
+static int play_profiler(void)
+{
+	void (*profiler)(int) = NULL;
+
+	*(void **)&profiler = dlsym(injected, "sonde_profiler");
+	launch(1);
+	emit_kernel(1);
+	profiler(1);
+	printf("%s", cupti->is_subscribed() ? "kept, " : "given, ");
+	cupti->take_over();
+	launch(2);
+	emit_kernel(2);
+	profiler(0);
+	printf("%s\n", cupti->is_taken_over() ? "theirs" : "ours");
+	launch(3);
+	emit_kernel(3);
+	return 0;
+}
+
 /* Taken over in a program that never waits. */
 static int play_taken_unnoticed(void)
 {
@@ -1050,6 +1074,7 @@ static const struct {
 	{"in-flight", play_in_flight},
 	{"long-kernel", play_long_kernel},
 	{"taken-unnoticed", play_taken_unnoticed},
+	{"profiler", play_profiler},
 };
 
 static void load_others(void)
@@ -1112,6 +1137,7 @@ static int load(const char *inject_path, const char *cupti_path, int is_child_fi
 		fprintf(stderr, "play: no InitializeInjection(): %s\n", dlerror());
 		return 2;
 	}
+	injected = inject;
 	return is_child_first ? open_by_nvtx(inject) : initialize() == 1 ? 0 : 2;
 }
 
