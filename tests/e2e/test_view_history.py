@@ -217,6 +217,53 @@ def test_charts(history, open_page):
     assert watched.violations() == [] and watched.faults == []
 
 
+def fill_pairs(store, capture):
+    """A model in four precisions, one of an unknown width; two mixtures of experts beside dense models, and one in another batch."""
+    runs = {"q16": ("llama", "bf16", 4, 40, None), "q8": ("llama", "int8", 2.5, 70, None), "q4": ("llama", "q4_k_m", 1.6, 90, None), "qx": ("llama", "awq", 1.8, 85, None),
+            "d1": ("dense-small", "fp8", 1.2, 150, None), "d13": ("dense-large", "fp8", 9, 20, None), "m1": ("moe-small", "fp8", 1.5, 120, 0.9), "m13": ("moe-large", "fp8", 5, 30, 0.4)}
+    sizes = {"q16": 8e9, "q8": 8e9, "q4": 8e9, "qx": 8e9, "d1": 1e9, "d13": 13e9, "m1": 8e9, "m13": 47e9}
+    for name in runs:
+        store("add", capture(f"{name}.x", [1, 2, 3]), "--experiment", "pairs", "--commit", name)
+    set_figure(store, "model", {name: [run[0]] for name, run in runs.items()})
+    set_figure(store, "precision", {name: [run[1]] for name, run in runs.items()})
+    set_figure(store, "joules_per_token", {name: [run[2]] for name, run in runs.items()})
+    set_figure(store, "tokens_per_s", {name: [run[3]] for name, run in runs.items()})
+    set_figure(store, "parameters", {name: [size] for name, size in sizes.items()})
+    set_figure(store, "expert_balance", {name: [run[4]] for name, run in runs.items() if run[4]})
+    set_figure(store, "experts", {"m1": [8], "m13": [64]})
+    set_figure(store, "active_parameters", {"m1": [1.2e9], "m13": [12e9]})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_precisions_and_mixtures(history, open_page, store, capture, scheme):
+    fill_pairs(store, capture)
+    watched = open_page(history.address, scheme=scheme)
+    page = watched.page
+    see(page, "/history/analyses?experiment=pairs", "#chart-precision-joules_per_token")
+    found = history.get("/api/runs/analyse?experiment=pairs").json()
+    names = page.locator("figure.chart svg").evaluate_all("(all) => all.map((one) => one.id)")
+    for name in ("precision-joules_per_token", "precision-tokens_per_s", "mixtures-joules_per_token", "mixtures-active", "mixtures-balance"):
+        assert f"chart-{name}" in names, names
+    # Each point has what the analysis says of it; precisions without a width are drawn, too.
+    assert {(os.path.basename(pair["capture"]), os.path.basename(pair["baseline"])) for pair in found["precisions"]} == {
+        (f"{name}.x.pftrace", "q16.x.pftrace") for name in ("q8", "q4", "qx")}
+    ratio = next(pair["ratios"]["joules_per_token"] for pair in found["precisions"] if "q4" in pair["capture"])
+    assert ratio == pytest.approx(0.4)
+    points_at(page, "precision-joules_per_token", "q4.x.pftrace", "J/token 1.6 at Precision q4_k_m: 0.4 times that of bf16; best")
+    points_at(page, "precision-tokens_per_s", "q16.x.pftrace", "Tokens/s 40 at Precision bf16: the baseline")
+    points_at(page, "mixtures-joules_per_token", "m13.x.pftrace", "J/token 5 at Mixture moe-large: 0.556 times that of d13.x.pftrace")
+    points_at(page, "mixtures-active", "m1.x.pftrace", "J/token 1.5 at Active parameters 1.2B: 8 experts")
+    assert page.locator("#chart-precision-joules_per_token polyline.fit").count() == 1
+    text = page.inner_text("main")
+    assert "llama in int8 has 0.625 times the energy of a token, 1.75 times the tokens/s of bf16." in " ".join(text.split())
+    assert watched.violations() == [] and watched.faults == []
+
+
+def points_at(page, chart, name, text):
+    page.locator(f"#chart-{chart} circle[data-name='{name}']").hover()
+    page.wait_for_selector(f"figure.chart:has(#chart-{chart}) .details:has-text({json.dumps(text)})")
+
+
 def test_regressions_mark_the_change(history, open_page):
     page = open_page(history.address).page
     see(page, "/history/regressions?experiment=nightly", "#chart-regressions-joules_per_token")

@@ -253,7 +253,7 @@ static void test_mixtures_beside_dense_models(void **state _unused_)
 {
 	_cleanup_run_comparison_ struct run_comparison comparison = {0};
 	struct run mixture = a_sized_run(1.2, 47e9);
-	const struct run_mixture *found;
+	const struct run_pair *found;
 	struct runs runs = {0};
 
 	mixture.labels[RUN_EXPERTS] = 8;
@@ -269,11 +269,48 @@ static void test_mixtures_beside_dense_models(void **state _unused_)
 	assert_int_equal(runs_find_mixtures(&comparison, &runs), 0);
 	assert_int_equal(comparison.mixtures.count, 1);
 	found = &comparison.mixtures.items[0];
-	assert_int_equal(found->mixture, 0);
-	assert_int_equal(found->dense, 2);
+	assert_int_equal(found->run, 0);
+	assert_int_equal(found->beside, 2);
 	assert_true(fabs(found->ratios[RUN_JOULES_PER_TOKEN] - 0.8) < 1e-9);
 	assert_true(fabs(found->ratios[RUN_TOKENS_PER_S] - 0.5) < 1e-9);
 	assert_true(isnan(found->ratios[RUN_WATTS]));
+	array_done(&runs.items);
+}
+
+static struct run a_run_in(const char *precision, double joules_per_token)
+{
+	struct run run = a_sized_run(joules_per_token, 8e9);
+
+	run.precision = precision;
+	return run;
+}
+
+/* The widest is the baseline, wherever it stands; one whose width is not known is compared, too. */
+static void test_precisions_beside_the_widest(void **state _unused_)
+{
+	_cleanup_run_comparison_ struct run_comparison comparison = {0};
+	struct runs runs = {0};
+
+	assert_int_equal(run_precision_bits("q4_k_m"), 4);
+	assert_int_equal(run_precision_bits("bfloat16"), 16);
+	assert_int_equal(run_precision_bits("awq"), 0);
+	assert_int_equal(run_precision_bits("99999999999999999999"), 0);
+	add(&runs, a_run_in("int8", 2));
+	add(&runs, a_run_in("bf16", 4));
+	add(&runs, a_run_in("awq", 1));
+	assert_int_equal(run_comparison_init(&comparison, &runs), 0);
+	assert_int_equal(comparison.precisions.count, 2);
+	assert_int_equal(comparison.precisions.items[0].run, 0);
+	assert_int_equal(comparison.precisions.items[0].beside, 1);
+	assert_true(comparison.precisions.items[0].ratios[RUN_JOULES_PER_TOKEN] == 0.5);
+	assert_int_equal(comparison.precisions.items[1].run, 2);
+	assert_true(comparison.precisions.items[1].ratios[RUN_JOULES_PER_TOKEN] == 0.25);
+	run_comparison_done(&comparison);
+	/* Without a width there is no baseline. */
+	runs.items.items[0].precision = "gptq";
+	runs.items.items[1].precision = "auto";
+	assert_int_equal(run_comparison_init(&comparison, &runs), 0);
+	assert_int_equal(comparison.precisions.count, 0);
 	array_done(&runs.items);
 }
 
@@ -347,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_cache_of_keys_and_values),
 		cmocka_unit_test(test_labels_of_marks),
 		cmocka_unit_test(test_mixtures_beside_dense_models),
+		cmocka_unit_test(test_precisions_beside_the_widest),
 		cmocka_unit_test(test_balance_of_experts),
 		cmocka_unit_test(test_states_that_differ),
 	};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, expect, test, vi } from "vitest";
 import { curvesOf, frontOf, scalingOf } from "../src/history/analyses";
+import { mixturesOf, precisionsOf } from "../src/history/beside";
 import { chosenOf, orderOf } from "../src/history/list";
 import { choiceOf, showTime } from "../src/history/parts";
 import { figuresOf, lineOf } from "../src/history/regressions";
@@ -55,7 +56,7 @@ test("a time is written as the terminal writes it", () => {
 });
 
 const run = (capture: string, more: Partial<AnalysedRun>): AnalysedRun =>
-  ({ capture, model: "m", precision: null, is_optimal: false, is_knee: false, experts: null, ...more });
+  ({ capture, model: "m", precision: null, is_optimal: false, is_knee: false, experts: null, active_parameters: null, expert_balance: null, ...more });
 
 const found: Analyses = {
   runs: [
@@ -66,6 +67,8 @@ const found: Analyses = {
   ],
   series: [{ by: "batch_size", figure: "joules_per_token", captures: ["/a/1", "/a/2", "/a/3", "/gone"], best: "/a/2", saturated_at: "/a/3" }],
   scaling: { joules_per_token: { count: 3, scale: 2, power: 0.5, r_squared: 0.9 }, tpot_p50_ns: { count: 3, scale: null, power: null, r_squared: null } },
+  precisions: [],
+  mixtures: [],
   prediction: null,
 };
 
@@ -89,6 +92,33 @@ test("the power law goes through the sizes that there are; a law that is not kno
   const fit = charts[0]!.series[1]!.points;
   expect(fit[0]!.y).toBeCloseTo(2 * 1e9 ** 0.5);
   expect(fit.at(-1)!.x).toBeCloseTo(8e9);
+});
+
+test("precisions stand beside the widest, with the ratios of the analysis", () => {
+  const charts = precisionsOf({ ...found,
+    runs: [run("/q/8", { precision: "int8", joules_per_token: 2 }), run("/q/16", { precision: "bf16", joules_per_token: 4 }), run("/q/x", { precision: "awq", joules_per_token: null })],
+    series: [{ by: "precision", figure: "joules_per_token", captures: ["/q/8", "/q/16", "/q/x"], best: "/q/8", saturated_at: null }],
+    precisions: [{ capture: "/q/8", baseline: "/q/16", ratios: { joules_per_token: 0.5 } }, { capture: "/q/x", baseline: "/q/16", ratios: { joules_per_token: null } }],
+  });
+  expect(charts.map(({ name }) => name)).toEqual(["precision-joules_per_token"]);
+  const [runs, baseline] = charts[0]!.series;
+  expect(charts[0]!.x.names).toEqual(["bf16", "int8", "awq"]);
+  expect(runs!.points).toEqual([{ x: 0, y: 4, name: "16", note: "the baseline", mark: "knee" }, { x: 1, y: 2, name: "8", note: "0.5 times that of bf16; best", mark: "good" }]);
+  expect(baseline).toMatchObject({ name: "baseline m bf16", isFit: true, points: [{ x: 0, y: 4 }, { x: 2, y: 4 }] });
+  // Not among the curves, whose x is a number.
+  expect(curvesOf({ ...found, series: [{ by: "precision", figure: "joules_per_token", captures: ["/a/1", "/a/2"], best: null, saturated_at: null }] })).toEqual([]);
+});
+
+test("mixtures stand beside dense runs; without one there is only what is active", () => {
+  const mixture = run("/m/moe", { model: "moe", experts: 8, parameters: 4e9, active_parameters: 1e9, joules_per_token: 1, tokens_per_s: 50, expert_balance: 0.5 });
+  const dense = run("/m/dense", { parameters: 1e9, joules_per_token: 2 });
+  const charts = mixturesOf({ ...found, runs: [mixture, dense], mixtures: [{ capture: "/m/moe", dense: "/m/dense", ratios: { joules_per_token: 0.5, tokens_per_s: null } }] });
+  expect(charts.map(({ name }) => name)).toEqual(["mixtures-joules_per_token", "mixtures-active"]);
+  expect(charts[0]!.series.map(({ points }) => points)).toEqual([
+    [{ x: 0, y: 1, name: "moe", note: "0.5 times that of dense" }], [{ x: 0, y: 2, name: "dense", note: "beside moe" }]]);
+  expect(charts[1]!.series.map(({ points }) => points.map(({ x, note }) => [x, note]))).toEqual([[[1e9, "8 experts"]], [[1e9, "dense"]]]);
+  expect(mixturesOf({ ...found, runs: [dense] })).toEqual([]);
+  expect(mixturesOf({ ...found, runs: [mixture, { ...mixture, capture: "/m/other", expert_balance: 1 }] }).map(({ name }) => name)).toEqual(["mixtures-active", "mixtures-balance"]);
 });
 
 const step = (figure: Step["figure"], before: number, after: number, verdict: Step["verdict"], from: string, commit: string): Step =>

@@ -374,7 +374,10 @@ int run_comparison_init(struct run_comparison *comparison, const struct runs *ru
 		for (uint32_t first = 0; r == 0 && first < runs->items.count; first++)
 			r = add_series(comparison, runs, first, labels[i]);
 	}
-	r = r ?: runs_find_mixtures(comparison, runs);
+	if (r == 0)
+		r = runs_find_precisions(comparison, runs);
+	if (r == 0)
+		r = runs_find_mixtures(comparison, runs);
 	if (r < 0)
 		run_comparison_done(comparison);
 	return r;
@@ -385,6 +388,7 @@ void run_comparison_done(struct run_comparison *comparison)
 	array_foreach (&comparison->series, series)
 		array_done(&series->runs);
 	array_done(&comparison->series);
+	array_done(&comparison->precisions);
 	array_done(&comparison->mixtures);
 }
 

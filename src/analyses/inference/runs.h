@@ -115,20 +115,30 @@ struct run_series {
 	uint32_t saturated;
 };
 
-/*
- * A mixture of experts beside a run without experts of the same precision, batch and context: of
- * several the one whose parameters are nearest to those that are active in the mixture.
- */
-struct run_mixture {
-	uint32_t mixture, dense; /* indices in runs->items */
-	/* The mixture's figures by those of the other one; NaN where one of them is not known. */
+/* A run beside another one. */
+struct run_pair {
+	uint32_t run, beside; /* indices in runs->items */
+	/* The run's figures by those of the other one; NaN where one of them is not known. */
 	double ratios[RUN_FIGURE_MAX];
 };
 
 struct run_comparison {
 	ARRAY_OF(struct run_series) series;
-	ARRAY_OF(struct run_mixture) mixtures;
+	/*
+	 * Of each series by precision all runs beside the baseline: the first of those with the
+	 * widest numbers, by run_precision_bits(). None where no width is known.
+	 */
+	ARRAY_OF(struct run_pair) precisions;
+	/*
+	 * Mixtures of experts, each beside a run without experts of the same precision, batch and
+	 * context: of several the one whose parameters are nearest to those that are active in the
+	 * mixture.
+	 */
+	ARRAY_OF(struct run_pair) mixtures;
 };
+
+/* Of a number, by the first number in the name: 16 of bf16, 4 of q4_k_m and w4a16; 0: none. */
+unsigned run_precision_bits(const char *precision);
 
 #define RUN_SATURATION 1.2
 
@@ -140,6 +150,9 @@ static inline bool run_labels_are_equal(double a, double b)
 
 /* The parameters that are active for a token, else all of them; NaN: not known. */
 double run_size(const struct run *run);
+struct run_pair run_pair_of(const struct runs *runs, uint32_t run, uint32_t beside);
+/* Appends to the precisions: of the series that are there. Returns 0 or -ENOMEM. */
+int runs_find_precisions(struct run_comparison *comparison, const struct runs *runs);
 /* Appends to the mixtures. Returns 0 or -ENOMEM. */
 int runs_find_mixtures(struct run_comparison *comparison, const struct runs *runs);
 /* Returns 0 or -ENOMEM. */

@@ -77,6 +77,13 @@ static const struct report_column ratio_columns[] = {
 };
 static const struct report_shape ratio_shape = REPORT_SHAPE(ratio_columns);
 
+static const struct report_column precision_columns[] = {
+	{.key = "capture", .kind = REPORT_TEXT},
+	{.key = "baseline", .kind = REPORT_TEXT},
+	{.key = "ratios", .kind = REPORT_MAP, .shape = &ratio_shape},
+};
+static const struct report_shape precision_shape = REPORT_SHAPE(precision_columns);
+
 static const struct report_column mixture_columns[] = {
 	{.key = "capture", .kind = REPORT_TEXT},
 	{.key = "dense", .kind = REPORT_TEXT},
@@ -117,6 +124,7 @@ static const struct report_column columns[] = {
 	{.key = "runs", .kind = REPORT_ROWS, .shape = &run_shape},
 	{.key = "best", .kind = REPORT_MAP, .shape = &best_shape},
 	{.key = "series", .kind = REPORT_ROWS, .shape = &series_shape},
+	{.key = "precisions", .kind = REPORT_ROWS, .shape = &precision_shape},
 	{.key = "mixtures", .kind = REPORT_ROWS, .shape = &mixture_shape},
 	{.key = "scaling", .kind = REPORT_MAP, .shape = &scaling_shape},
 	{.key = "prediction", .kind = REPORT_OBJECT, .shape = &prediction_shape},
@@ -198,16 +206,17 @@ static void add_series(struct result *result, const struct runs_report *report)
 	result_close(result);
 }
 
-static void add_mixtures(struct result *result, const struct runs_report *report)
+static void add_pairs(
+	struct result *result, const struct runs *runs, const struct run_pair *pairs, size_t count)
 {
 	result_open(result);
-	array_foreach (&report->comparison->mixtures, mixture) {
-		result_text(result, capture_of(report->runs, mixture->mixture));
-		result_text(result, capture_of(report->runs, mixture->dense));
+	for (const struct run_pair *pair = pairs; pair < pairs + count; pair++) {
+		result_text(result, capture_of(runs, pair->run));
+		result_text(result, capture_of(runs, pair->beside));
 		result_open(result);
 		for (int i = 0; i < RUN_FIGURE_MAX; i++) {
 			result_text(result, run_figure_name((enum run_figure)i));
-			result_number(result, mixture->ratios[i]);
+			result_number(result, pair->ratios[i]);
 		}
 		result_close(result);
 	}
@@ -369,45 +378,83 @@ static void say_series(
 	result_say(result, 0, &text);
 }
 
+/* Of parameters; of two the larger one chooses. */
+static double size_unit(double parameters, const char **ret_name)
+{
+	*ret_name = parameters >= 1e9 ? "billion" : "million";
+	return parameters >= 1e9 ? 1e9 : 1e6;
+}
+
 /* "(8 experts, 12.9 of 46.7 billion parameters active)" */
 static void describe_mixture(struct strbuf *out, const struct run *run)
 {
 	double active = run->labels[RUN_ACTIVE], all = run->labels[RUN_PARAMETERS];
 
 	strbuf_addf(out, "%s (%.0f experts", run->capture, run->labels[RUN_EXPERTS]);
-	if (!isnan(active) && !isnan(all))
-		strbuf_addf(
-			out, ", %.3g of %.3g million parameters active", active / 1e6, all / 1e6);
+	if (!isnan(active) && !isnan(all)) {
+		const char *unit;
+		double size = size_unit(all, &unit);
+
+		strbuf_addf(out, ", %.3g of %.3g %s parameters active", active / size, all / size,
+			unit);
+	}
 	strbuf_add_char(out, ')');
 }
 
-static void say_mixture(
-	struct result *result, const struct runs_report *report, const struct run_mixture *mixture)
+/* " has 0.8 times the energy of a token, …"; false: nothing of both is known. */
+static bool add_ratios(struct strbuf *out, const struct run_pair *pair)
 {
 	static const struct {
 		enum run_figure figure;
 		const char *text;
 	} figures[] = {{RUN_JOULES_PER_TOKEN, "the energy of a token"},
 		{RUN_TPOT_NS, "the time of a token"}, {RUN_TOKENS_PER_S, "the tokens/s"}};
-	const struct run *run = &report->runs->items.items[mixture->mixture];
-	const struct run *dense = &report->runs->items.items[mixture->dense];
-	_cleanup_strbuf_ struct strbuf text = {0};
 	const char *separator = " has ";
 
-	describe_mixture(&text, run);
 	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
-		double ratio = mixture->ratios[figures[i].figure];
+		double ratio = pair->ratios[figures[i].figure];
 
 		if (isnan(ratio))
 			continue;
-		strbuf_addf(&text, "%s%.3g times %s", separator, ratio, figures[i].text);
+		strbuf_addf(out, "%s%.3g times %s", separator, ratio, figures[i].text);
 		separator = ", ";
 	}
-	if (*separator != ',')
-		return; /* nothing of both is known */
+	return *separator == ',';
+}
+
+static void say_precision(
+	struct result *result, const struct runs_report *report, const struct run_pair *pair)
+{
+	const struct run *run = &report->runs->items.items[pair->run];
+	const struct run *baseline = &report->runs->items.items[pair->beside];
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (*run->model)
+		strbuf_addf(&text, "%s in ", run->model);
+	name_run(&text, run, RUN_LABEL_MAX);
+	if (!add_ratios(&text, pair))
+		return;
+	strbuf_addf(&text, " of %s.", baseline->precision);
+	result_say(result, 0, &text);
+}
+
+static void say_mixture(
+	struct result *result, const struct runs_report *report, const struct run_pair *mixture)
+{
+	const struct run *run = &report->runs->items.items[mixture->run];
+	const struct run *dense = &report->runs->items.items[mixture->beside];
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	describe_mixture(&text, run);
+	if (!add_ratios(&text, mixture))
+		return;
 	strbuf_addf(&text, " of %s, which has no experts", dense->capture);
-	if (!isnan(run_size(dense)))
-		strbuf_addf(&text, " and %.3g million parameters", run_size(dense) / 1e6);
+	if (!isnan(run_size(dense))) {
+		const char *unit;
+		double size = size_unit(run_size(dense), &unit);
+
+		strbuf_addf(&text, " and %.3g %s parameters", run_size(dense) / size, unit);
+	}
 	strbuf_add_char(&text, '.');
 	if (!isnan(run->expert_balance))
 		strbuf_addf(&text,
@@ -476,7 +523,10 @@ int runs_report_make(struct result *result, const struct runs_report *report)
 	runs = add_runs(result, report);
 	add_best(result, report->runs);
 	add_series(result, report);
-	add_mixtures(result, report);
+	add_pairs(result, report->runs, report->comparison->precisions.items,
+		report->comparison->precisions.count);
+	add_pairs(result, report->runs, report->comparison->mixtures.items,
+		report->comparison->mixtures.count);
 	add_scaling(result, report->runs);
 	add_prediction(result, report);
 	result_close(result);
@@ -487,6 +537,8 @@ int runs_report_make(struct result *result, const struct runs_report *report)
 		say_states(result, report->runs, (enum span_energy_side)i);
 	array_foreach (&report->comparison->series, series)
 		say_series(result, report, series);
+	array_foreach (&report->comparison->precisions, pair)
+		say_precision(result, report, pair);
 	array_foreach (&report->comparison->mixtures, mixture)
 		say_mixture(result, report, mixture);
 	say_scaling(result, report);

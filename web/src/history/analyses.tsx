@@ -10,10 +10,11 @@ import { Waiting, useLoaded } from "../loaded";
 import { ChoiceForm, ShownView, choiceOf, fileOf, kindOf, titleOf } from "./parts";
 import { history } from "./source";
 import type { AnalysedRun, Analyses, Figure } from "./types";
+import { mixturesOf, precisionsOf } from "./beside";
 
 const valueOf = (run: AnalysedRun, figure: Figure) => run[figure] ?? null;
 
-type OneSeries = Analyses["series"][number];
+type OneSeries = Analyses["series"][number] & { by: Figure };
 
 function noteOf(series: OneSeries, capture: string): Partial<Point> {
   if (capture === series.saturated_at) return { note: "from here on at least 20 % more than with the shortest", mark: "knee" };
@@ -60,9 +61,10 @@ function curveOf(found: Analyses, group: OneSeries[], figure: Figure): ChartProp
 
 // For each label in which runs differ, a chart of each figure, with a line for each model.
 export function curvesOf(found: Analyses): ChartProps[] {
-  const labels = [...new Set(found.series.map(({ by }) => by))];
+  const byNumber = found.series.filter((series): series is OneSeries => series.by !== "precision");
+  const labels = [...new Set(byNumber.map(({ by }) => by))];
   return labels.flatMap((by) => {
-    const group = found.series.filter((series) => series.by === by);
+    const group = byNumber.filter((series) => series.by === by);
     const figures = [...new Set([...group.map(({ figure }) => figure), ...ALSO])];
     return figures.flatMap((figure) => curveOf(found, group, figure));
   });
@@ -119,8 +121,8 @@ export function scalingOf(found: Analyses): ChartProps[] {
 
 function Charts({ found }: { found: Analyses }) {
   const front = frontOf(found);
-  const charts = [...(front ? [front] : []), ...curvesOf(found), ...scalingOf(found)];
-  if (!charts.length) return <p class="dim">There is nothing to draw: runs need a label, such as batch_size or context_length, in which they differ, and figures of tokens.</p>;
+  const charts = [...(front ? [front] : []), ...curvesOf(found), ...precisionsOf(found), ...mixturesOf(found), ...scalingOf(found)];
+  if (!charts.length) return <p class="dim">There is nothing to draw: runs need a label, such as batch_size, context_length or precision, in which they differ, and figures of tokens.</p>;
   return <div class="charts">{charts.map((chart) => <Chart key={chart.name} {...chart} />)}</div>;
 }
 

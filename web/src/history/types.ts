@@ -46,6 +46,8 @@ export type AnalysedRun = {
   is_optimal: boolean | null;
   is_knee: boolean | null;
   experts: number | null;
+  active_parameters: number | null;
+  expert_balance: number | null;
 } & Partial<Record<Figure, number | null>>;
 
 export interface Law {
@@ -57,7 +59,9 @@ export interface Law {
 
 export interface Analyses {
   runs: AnalysedRun[];
-  series: { by: Figure; figure: Figure; captures: string[]; best: string | null; saturated_at: string | null }[];
+  series: { by: Figure | "precision"; figure: Figure; captures: string[]; best: string | null; saturated_at: string | null }[];
+  precisions: { capture: string; baseline: string; ratios: Partial<Record<Figure, number | null>> }[];
+  mixtures: { capture: string; dense: string; ratios: Partial<Record<Figure, number | null>> }[];
   scaling: Record<string, Law | null>;
   prediction: { figure: Figure; value: number; low: number; high: number } | null;
 }
