@@ -9,9 +9,11 @@
 #include "cli/output.h"
 #include "cli/pager.h"
 #include "cli/report_html.h"
+#include "cli/report_limits.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
 #include "load/load.h"
+#include "query/child.h"
 #include "query/query.h"
 #include "report/document.h"
 #include "report/runs/regress.h"
@@ -22,7 +24,7 @@
 
 static struct {
 	struct query_options asked;
-	struct option_strings baselines;
+	struct option_strings baselines, limits;
 	double threshold_percent;
 	bool json, csv, schema, no_pager;
 	const char *predict, *html;
@@ -80,6 +82,12 @@ static int parse_options(struct errmsg *err)
 {
 	int r = query_options_parse(&arguments.asked, err);
 
+	if (r == 0 && arguments.limits.count)
+		r = report_limits_check(arguments.limits.values, arguments.limits.count, err);
+	if (r == 0 && arguments.limits.count && (is_by_run() || arguments.baselines.count))
+		r = errmsg_set(err, -EINVAL,
+			"--fail-if is of one report: leave it out, or --by " BY_RUN
+			" and --regress");
 	if (r == 0 && arguments.predict && !is_by_run())
 		r = errmsg_set(err, -EINVAL,
 			"--predict is for several recordings: give --by " BY_RUN ", too");
@@ -144,25 +152,54 @@ static int check_recording(struct errmsg *err)
 	return 0;
 }
 
-static int print_report(int count, char **positional)
+/* ---- limits ---- */
+
+#define FIGURES_MAX ((size_t)1 << 30) /* bytes */
+
+/* Of the complete report, whatever of it is printed. */
+static int ask_figures(void *context, struct strbuf *out, struct errmsg *err)
+{
+	struct query_options asked = arguments.asked;
+
+	asked.by = NULL;
+	asked.limit = 0;
+	return query_report(context, &asked, REPORT_FORM_JSON, NULL, out, err);
+}
+
+static int write_report(struct query *query)
 {
 	const struct terminal terminal = terminal_of(stdout);
-	_cleanup_query_ struct query query = {0};
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
-	int r = query_open(
-		&query, (const char *const *)positional, (size_t)count, &arguments.asked, &err);
 
-	if (r == 0 && arguments.html)
-		return report_html(&query, &arguments.asked, arguments.html);
-	if (r == 0)
-		r = query_report(&query, &arguments.asked, wanted_form(), &terminal, &out, &err);
-	if (r < 0)
+	if (arguments.html)
+		return report_html(query, &arguments.asked, arguments.html);
+	if (query_report(query, &arguments.asked, wanted_form(), &terminal, &out, &err) < 0)
 		return fail(&err);
 	if (arguments.no_pager || wanted_form() != REPORT_FORM_TERMINAL)
 		pager_turn_off();
 	pager_print(&out);
 	return EXIT_OK;
+}
+
+static int print_report(int count, char **positional)
+{
+	_cleanup_query_ struct query query = {0};
+	_cleanup_strbuf_ struct strbuf figures = {0};
+	struct errmsg err;
+	int status, r;
+
+	r = query_open(
+		&query, (const char *const *)positional, (size_t)count, &arguments.asked, &err);
+	if (r == 0 && arguments.limits.count)
+		r = query_in_child(ask_figures, &query, FIGURES_MAX, &figures, &err);
+	if (r < 0)
+		return fail(&err);
+	status = write_report(&query);
+	if (status != EXIT_OK || !arguments.limits.count)
+		return status;
+	return report_limits(
+		figures.data, figures.length, arguments.limits.values, arguments.limits.count);
 }
 
 static int run_model(int count, char **positional, bool is_foreign)
@@ -291,6 +328,15 @@ static const struct option report_options[] = {
 		.minimum = 0,
 		.maximum = 1e6,
 		.group = "Regressions"},
+	{.long_name = "fail-if",
+		.type = OPTION_STRINGS,
+		.argument = "CONDITION",
+		.help = "Exit with status 1 when this holds of a figure of the report, named as in "
+			"its JSON: temporal.idle_share>30%, "
+			"kernel.kernels[name=gemm].sum_ns>=5ms. Of rows one is enough. Also when "
+			"the figure is not there. May be given several times.",
+		.value = &arguments.limits,
+		.group = "Regressions"},
 	{.long_name = "slo",
 		.type = OPTION_STRING,
 		.argument = "LIMITS",
@@ -416,6 +462,8 @@ const struct command report_command = {
 		"idle, stream by stream.\n"
 		"sonde report --html run.html sonde.pftrace\n    The report and its flame graphs as "
 		"a page, in one file.\n"
+		"sonde report --fail-if 'temporal.idle_share>30%' trace.json.gz\n    In CI: fail when "
+		"a GPU is idle for more than 30 % of the time.\n"
 		"sonde report --by line --csv sonde.pftrace\n    Every line with its costs, for a "
 		"spreadsheet.",
 	.options = report_options,
