@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each operation of schema/api.json does; those of jobs are in job_handlers.c, those of
- * runs in runs/. */
+ * runs in runs/, exports in export_handlers.c, the page in page_handlers.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -464,83 +464,6 @@ static void (*const handlers[API_OPERATION_MAX])(
 	[API_OPEN_SOCKET] = open_socket,
 };
 
-/* ---- the page ---- */
-
-/*
- * The address with the token was opened: keeps the token as a cookie, and goes to the page without
- * it. By a page of ours, since a browser that followed a link of another site here would not send a
- * cookie with SameSite=Strict after a redirect.
- */
-static void keep_token(struct http_connection *connection)
-{
-	static const char text[] = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
-				   "<meta http-equiv=\"refresh\" content=\"0; url=/\">"
-				   "<title>sonde</title><a href=\"/\">sonde</a>\n";
-	struct http_response *response = &connection->response;
-	const struct server *server = connection->server;
-
-	response->status = 200;
-	response->type = "text/html; charset=utf-8";
-	response->bytes = (const unsigned char *)text;
-	response->length = sizeof(text) - 1;
-	snprintf(response->cookie, sizeof(response->cookie),
-		"%s=%s; Path=/; HttpOnly; SameSite=Strict%s", server->guard.cookie_name,
-		server->guard.token, server->options->tls_key ? "; Secure" : "");
-}
-
-/* speedscope writes its styles into the page; profiles come from this server alone. */
-static const char speedscope_policy[] =
-	"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' "
-	"data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-	"frame-ancestors 'none'";
-
-static void send_page(struct http_connection *connection)
-{
-	const struct page_asset *asset = page_asset_find(connection->request.path);
-	struct http_response *response = &connection->response;
-	struct errmsg err;
-
-	if (page_check(&err) < 0) {
-		http_fail(connection, 404, API_ERROR_NO_PAGE, err.text);
-		return;
-	}
-	if (!asset) {
-		http_fail(connection, 404, API_ERROR_NOT_FOUND, "there is no such file");
-		return;
-	}
-	response->status = 200;
-	response->type = asset->type;
-	response->bytes = asset->gzip;
-	response->length = asset->gzip_size;
-	response->is_gzip = true;
-	if (strncmp(asset->path, PAGE_SPEEDSCOPE, strlen(PAGE_SPEEDSCOPE)) == 0)
-		response->policy = speedscope_policy;
-	response->may_be_kept = true;
-	snprintf(response->etag, sizeof(response->etag), "%s", asset->etag);
-	if (connection->if_none_match && strstr(connection->if_none_match, asset->etag))
-		response->status = 304;
-}
-
-static bool is_reading(const char *method)
-{
-	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-}
-
-static void handle_page(struct http_connection *connection)
-{
-	const char *method = connection->request.method;
-
-	if (!is_reading(method)) {
-		http_fail(connection, 405, API_ERROR_METHOD_NOT_ALLOWED,
-			"the page can only be fetched");
-		snprintf(connection->response.allow, sizeof(connection->response.allow), "GET");
-	} else if (connection->server->guard.token && connection->guard.token) {
-		keep_token(connection);
-	} else {
-		send_page(connection);
-	}
-}
-
 /* ---- all ---- */
 
 static void refuse_path(struct http_connection *connection, int error, const char *sentence)
@@ -585,7 +508,7 @@ static void handle_api(struct http_connection *connection)
 	if (r < 0)
 		refuse_path(connection, r, err.text);
 	else if (connection->server->options->read_only &&
-		 !is_reading(api_routes[operation].method))
+		 !http_is_reading(api_routes[operation].method))
 		http_fail(connection, 403, API_ERROR_READ_ONLY,
 			"this server only shows what there is: nothing can be changed or started "
 			"through it");
@@ -599,10 +522,10 @@ void handle_request(struct http_connection *connection)
 	bool is_socket = strcmp(path, "/ws") == 0;
 	bool is_api = is_socket || strcmp(path, "/api") == 0 || strncmp(path, "/api/", 5) == 0;
 	enum guard_verdict verdict = guard_check(&connection->server->guard, &connection->guard,
-		is_socket                                ? GUARD_SOCKET
-		: !is_api                                ? GUARD_PAGE
-		: is_reading(connection->request.method) ? GUARD_API
-							 : GUARD_CHANGE);
+		is_socket                                     ? GUARD_SOCKET
+		: !is_api                                     ? GUARD_PAGE
+		: http_is_reading(connection->request.method) ? GUARD_API
+							      : GUARD_CHANGE);
 
 	connection->server->now_ns = monotonic_now_ns();
 	if (verdict != GUARD_ALLOWED)

@@ -68,6 +68,9 @@ void handle_cancel_job(struct http_connection *connection, const union api_param
 void handle_set_job_window(
 	struct http_connection *connection, const union api_parameters *parameters);
 
+/* page_handlers.c: whatever is not below /api */
+void handle_page(struct http_connection *connection);
+
 /* runs/runs.c: /api/runs and below. */
 void handle_runs(struct http_connection *connection, enum api_operation operation,
 	const union api_parameters *parameters);

@@ -154,6 +154,11 @@ int http_take_request(struct http_connection *connection, const char *path, cons
 
 /* ---- the answer ---- */
 
+bool http_is_reading(const char *method)
+{
+	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
 void http_fail(
 	struct http_connection *connection, int status, enum api_error code, const char *sentence)
 {
@@ -432,8 +437,7 @@ static void take(struct http_connection *connection, const char *path, const cha
 	else
 		handle_request(connection);
 	/* What such a request carries is not read. */
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
-		!connection->body.is_awaited)
+	if (!http_is_reading(method) && !connection->body.is_awaited)
 		connection->closes = true;
 }
 

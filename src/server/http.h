@@ -62,6 +62,8 @@ struct http_connection {
 	bool is_held;
 };
 
+/* GET and HEAD. */
+bool http_is_reading(const char *method);
 /* A finished answer that is an error: {"error": {code, message}}. */
 void http_fail(
 	struct http_connection *connection, int status, enum api_error code, const char *sentence);
