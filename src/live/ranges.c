@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges that are open: on each track an end is that of the innermost one, as in model/ranges.c. */
+/* Ranges that are open: on each track an end is that of the innermost one, as in
+ * model/builder/ranges.c. */
 #include <stdlib.h>
 
 #include "live/state.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "capture/join/join.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/trace.h"
 #include "model/windows.h"
 

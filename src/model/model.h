@@ -454,7 +454,7 @@ struct model {
 typedef void model_progress_function(void *context, uint64_t bytes, uint64_t total_bytes);
 
 /*
- * A capture from its file: capture_read() with the visitor of model/builder.h, and then
+ * A capture from its file: capture_read() with the visitor of model/builder/builder.h, and then
  * model_builder_finish(). Commands call load_model() (load/load.h), which takes any kind of file.
  * Returns 0 or a negative errno with a sentence.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trace as rows: what the threads of a program and the streams of its devices did, and when.
- * Importers fill it from other tools' files, trace_capture.h from a recording, builder_traces.c
- * from a capture that traces were imported into. Analyses read it through a view
+ * Importers fill it from other tools' files, trace_capture.h from a recording,
+ * builder/traces.c from a capture that traces were imported into. Analyses read it through a view
  * (analyses/trace_view.h); Chakra's linker and converter, and exporters, as it is. Names and
  * meanings are Kineto's.
  *

@@ -8,7 +8,7 @@
 #include "analyses/inference/layers.h"
 #include "analyses/inference/runs.h"
 #include "exporters/chrome/kineto_json.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/trace.h"
 #include "model/trace_capture.h"
 #include "target.h"

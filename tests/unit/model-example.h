@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "model/builder.h"
+#include "model/builder/builder.h"
 
 #define EXAMPLE_PERIOD_NS 1000000
 

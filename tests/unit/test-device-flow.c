@@ -13,7 +13,7 @@
 #include "analyses/device/launches.h"
 #include "analyses/device/queue.h"
 #include "analyses/device/temporal.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/trace_capture.h"
 
 #define PID 100

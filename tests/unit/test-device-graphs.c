@@ -14,7 +14,7 @@
 #include "analyses/device/graphs.h"
 #include "analyses/device/kernels.h"
 #include "analyses/device/occupancy.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/trace_capture.h"
 
 #define PID 100

@@ -13,7 +13,7 @@
 #include "analyses/cpu/call_tree.h"
 #include "analyses/device/device_work.h"
 #include "analyses/device/kernels.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/trace_capture.h"
 #include "model/weigh.h"
 

@@ -18,7 +18,7 @@
 #include "analyses/program/range_use.h"
 #include "analyses/selection.h"
 #include "collect/pipeline/ranges.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/weigh.h"
 
 #define PID   77

@@ -10,7 +10,7 @@
 #include "cli/dump/threads.h"
 #include "cli/target_options.h"
 #include "collect/session/session.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/shown.h"
 
 /* The first look at sleeping threads comes at once; later ones are for those that it missed. */

@@ -15,7 +15,7 @@
 #include "cli/top/view.h"
 #include "collect/session/session.h"
 #include "load/capture.h"
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "report/table.h"
 
 #define DEFAULT_WINDOW_NS (10 * NS_PER_S)

@@ -4,12 +4,12 @@
  *
  * builder.c has model_builder_visitor, the callbacks that the reader calls; resolve.c has
  * model_builder_finish(), which calls the builder_resolve_…() below. Those are in the file of their
- * subject: builder_windows.c, builder_traces.c, device.c, ranges.c, counters.c, energy.c,
- * cut_off.c.
+ * subject: counters.c, cut_off.c, device.c, device_events.c, energy.c, ranges.c, recordings.c,
+ * traces.c, windows.c.
  */
 #pragma once
 
-#include "model/builder.h"
+#include "model/builder/builder.h"
 #include "model/windows.h"
 
 struct raw_frame {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 #include "model/trace.h"
 #include "model/trace_fields.h"
 

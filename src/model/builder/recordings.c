@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 
 /* ---- accounts ---- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 
 void builder_windows_done(struct model_builder *builder)
 {

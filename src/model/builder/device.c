@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 
 const char *model_unattributed_to_string(enum model_unattributed reason)
 {

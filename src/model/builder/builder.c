@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader's callbacks: copies everything into the builder's raw tables. */
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 #include "model/classify.h"
 
 /* Where a capture's frame went: model->frames.items[first] … [first + count - 1]. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 
 static void look_at_end(struct cut_off *cut)
 {

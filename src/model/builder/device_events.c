@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is of devices beside their work: GPUs, graphs, overhead, allocations, counts, notes.
  */
-#include "model/builder_internal.h"
+#include "model/builder/internal.h"
 
 #include <stdio.h>
 #include <string.h>
