@@ -13,8 +13,11 @@
 
 /* A device: in the terminal what tells it from the others of the report. */
 #define REPORT_DEVICE_COLUMNS                                                                      \
-	{.title = "GPU", .kind = REPORT_TEXT, .views = REPORT_ALL_VIEWS},                          \
-		{.key = "rank", .kind = REPORT_INTEGER},                                           \
+	{.title = "GPU",                                                                           \
+		.kind = REPORT_TEXT,                                                               \
+		.views = REPORT_ALL_VIEWS,                                                         \
+		.join = REPORT_JOIN_NUMBER_OF_RANKS},                                              \
+		{.key = "rank", .kind = REPORT_INTEGER, .join = REPORT_JOIN_RANK},                 \
 		{.key = "device",                                                                  \
 			.kind = REPORT_INTEGER,                                                    \
 			.help = "its number; null: not known, or all of them"},                    \
@@ -32,7 +35,7 @@ void columns_add_device(struct result *result, const struct trace_report *report
 	REPORT_DEVICE_COLUMNS,                                                                     \
 		{.title = "Stream", .kind = REPORT_TEXT, .views = REPORT_ALL_VIEWS},               \
 	{                                                                                          \
-		.key = "stream", .kind = REPORT_INTEGER                                            \
+		.key = "stream", .kind = REPORT_INTEGER, .join = REPORT_JOIN_KEY                   \
 	}
 void columns_add_stream(struct result *result, const struct trace_report *report,
 	const struct trace_view *view, uint32_t stream);
@@ -41,7 +44,7 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 #define REPORT_RANK_COLUMN                                                                         \
 	{                                                                                          \
 		.key = "rank", .title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME,  \
-		.views = REPORT_ALL_VIEWS                                                          \
+		.views = REPORT_ALL_VIEWS, .join = REPORT_JOIN_RANK                                \
 	}
 
 /* A figure that the table of another tool's definitions shows in place of ours. */

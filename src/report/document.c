@@ -27,9 +27,15 @@ static size_t fill(struct result *result, size_t count, size_t most)
 	return wanted;
 }
 
+/* Are rows of several ranks joined, which takes all of them? */
+static bool are_joined(const struct report_input *input)
+{
+	return !input->is_json && input->trace && input->trace->count > 1 && report_is_own(input);
+}
+
 size_t report_rows_wanted(struct result *result, const struct report_input *input, size_t count)
 {
-	return fill(result, count, input->limit ? input->limit : count);
+	return fill(result, count, input->limit && !are_joined(input) ? input->limit : count);
 }
 
 size_t report_rows_of_page(const struct report_input *input, size_t shown)
@@ -52,11 +58,18 @@ size_t report_rows_shown(const struct report_input *input, size_t alone, size_t 
 	return input->is_alone ? alone : otherwise;
 }
 
+size_t report_rows_shown_of_ranks(const struct report_input *input, size_t alone, size_t otherwise)
+{
+	return are_joined(input) ? report_rows_shown(input, alone, otherwise) : 0;
+}
+
 size_t report_rows_of_rank(struct result *result, const struct report_input *input, size_t count,
 	size_t alone, size_t otherwise)
 {
 	size_t ranks = input->trace->count, shown = report_rows_shown(input, alone, otherwise);
 
+	if (are_joined(input))
+		return count;
 	return report_rows_filled(result, input, count, (shown + ranks - 1) / ranks);
 }
 

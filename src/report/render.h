@@ -26,6 +26,9 @@ enum report_form {
 int report_render(const struct result *result, enum report_form form,
 	const struct terminal *terminal, struct strbuf *out);
 
+/* Appends a value as a cell of a terminal's table; not of one that is made of rows. */
+void report_render_cell(const struct result *result, const struct report_column *column,
+	const struct result_value *value, struct strbuf *out);
 /* The section's value by itself: null when it has none. */
 int report_render_json(const struct result *result, struct json_writer *json);
 /* One value of a table: null when it is not known. */

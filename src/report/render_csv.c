@@ -113,6 +113,11 @@ static bool is_first(const struct result *result, size_t at)
 	return true;
 }
 
+static bool is_of(const struct result_table *table, const struct report_column *column)
+{
+	return table->column == column && !table->is_apart;
+}
+
 static void add_tables(
 	const struct result *result, const struct report_column *column, struct strbuf *out)
 {
@@ -120,14 +125,15 @@ static void add_tables(
 	unsigned count = 0, number = 0;
 
 	array_foreach (&result->tables, table)
-		count += table->column == column;
+		count += is_of(table, column);
 	if (count > 1)
 		strbuf_add(out, "table,");
 	add_row(result, shape, NULL, out);
 	array_foreach (&result->tables, table) {
-		number += table->column == column;
-		for (size_t i = 0; table->column == column && i < table->values.count;
-			i += shape->count) {
+		if (!is_of(table, column))
+			continue;
+		number++;
+		for (size_t i = 0; i < table->values.count; i += shape->count) {
 			if (count > 1)
 				strbuf_addf(out, "%u,", number);
 			add_row(result, shape, &table->values.items[i], out);

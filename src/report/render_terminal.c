@@ -98,6 +98,15 @@ static void add_known(struct strbuf *out, const struct result *result,
 	}
 }
 
+void report_render_cell(const struct result *result, const struct report_column *column,
+	const struct result_value *value, struct strbuf *out)
+{
+	if (value->state != REPORT_UNKNOWN)
+		add_known(out, result, column, value);
+	else if (column->unknown)
+		strbuf_add(out, column->unknown);
+}
+
 /* ---- tables ---- */
 
 static struct table_column layout_of(const struct report_column *column)
@@ -122,10 +131,7 @@ static void add_cell(struct table *table, const struct result *result,
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (value->state != REPORT_UNKNOWN)
-		add_known(&text, result, column, value);
-	else if (column->unknown)
-		strbuf_add(&text, column->unknown);
+	report_render_cell(result, column, value, &text);
 	table_cell(table, strbuf_cstr(&text));
 	strbuf_inherit_status(&table->text, &text);
 }

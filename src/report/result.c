@@ -80,6 +80,11 @@ static void add_value(struct result *result, struct result_value value)
 		result->status = -ENOMEM;
 }
 
+void result_value(struct result *result, struct result_value value)
+{
+	add_value(result, value);
+}
+
 uint32_t result_open(struct result *result)
 {
 	struct result_table table = {.column = next_column(result)};
@@ -92,6 +97,20 @@ uint32_t result_open(struct result *result)
 		result->status = -ENOMEM;
 	add_value(result, (struct result_value){.state = REPORT_TABLE, .table = index});
 	if (result->status == 0 && array_append(&result->open, index) < 0)
+		result->status = -ENOMEM;
+	return index;
+}
+
+uint32_t result_open_apart(struct result *result, uint32_t like)
+{
+	uint32_t index = (uint32_t)result->tables.count;
+	struct result_table table;
+
+	if (result->status < 0)
+		return 0;
+	table = (struct result_table){
+		.column = result->tables.items[like].column, .is_apart = true};
+	if (array_append(&result->tables, table) < 0 || array_append(&result->open, index) < 0)
 		result->status = -ENOMEM;
 	return index;
 }

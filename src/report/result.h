@@ -50,6 +50,7 @@ struct result_table {
 	const struct report_column *column; /* whose value it is */
 	ARRAY_OF(struct result_value) values;
 	size_t left_out; /* rows that were not filled in */
+	bool is_apart;   /* no value of the result: it is only shown */
 };
 
 /* How the terminal shows a table. */
@@ -125,8 +126,12 @@ int result_status(const struct result *result);
 
 /* The next value is made of rows, which follow. Returns its number, for result_show(). */
 uint32_t result_open(struct result *result);
+/* A table with the columns of another, which is no value of the result: it is only shown. */
+uint32_t result_open_apart(struct result *result, uint32_t like);
 void result_close(struct result *result);
 
+/* One of a table of this result. */
+void result_value(struct result *result, struct result_value value);
 void result_null(struct result *result);
 /* NULL and "" are null. */
 void result_text(struct result *result, const char *text);

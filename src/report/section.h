@@ -65,7 +65,7 @@ bool report_is_own(const struct report_input *input);
 /*
  * How many of `count` rows to fill in, in the table that is open; it leaves out the others. Of
  * --limit, or all. `filled`: in the terminal no more than it shows. `of_rank`: where rows are of
- * one rank after the other, and the terminal shows as many of each.
+ * one rank after the other, and the terminal shows as many of each, or joins them (join.h).
  */
 size_t report_rows_wanted(struct result *result, const struct report_input *input, size_t count);
 size_t report_rows_filled(
@@ -76,6 +76,9 @@ size_t report_rows_of_rank(struct result *result, const struct report_input *inp
 size_t report_rows_of_page(const struct report_input *input, size_t shown);
 /* How many rows the terminal shows: --limit, else one of these. */
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise);
+
+/* The same where the table was filled by report_rows_of_rank(); 0: it has no more rows. */
+size_t report_rows_shown_of_ranks(const struct report_input *input, size_t alone, size_t otherwise);
 
 /* For a section without anything to say: why, where --by names it. Returns 0. */
 int report_nothing(struct result *result, const struct report_input *input, const char *why);

@@ -43,6 +43,22 @@ enum report_hide {
 	REPORT_HIDE_UNKNOWN, /* no row has any: unknown */
 };
 
+/* What one row for all ranks has of the rows of each: join.h. */
+enum report_join {
+	REPORT_JOIN_SAME, /* their value where all have the same, else nothing */
+	REPORT_JOIN_KEY,  /* rows that have the same are one */
+	REPORT_JOIN_SUM,
+	REPORT_JOIN_MEAN,
+	REPORT_JOIN_LEAST,
+	REPORT_JOIN_MOST,
+	REPORT_JOIN_OF_MOST,         /* that of the rank with most of the column with is_lead */
+	REPORT_JOIN_RANK,            /* it is the rank: nothing */
+	REPORT_JOIN_RANKS,           /* how many ranks: a count */
+	REPORT_JOIN_NUMBER_OF_RANKS, /* the same as text: "8 ranks" */
+	REPORT_JOIN_LEAST_RANK, /* "61.5 us (3)": the least of the lead before it, and its rank */
+	REPORT_JOIN_MOST_RANK,
+};
+
 #define REPORT_ALL_VIEWS UINT_MAX /* of struct report_column */
 
 struct report_shape;
@@ -64,6 +80,8 @@ struct report_column {
 	/* Of text: see struct table_column. */
 	uint8_t shrinks_to, largest;
 	bool yields; /* left out where names would have too little room */
+	enum report_join join;
+	bool is_lead; /* the figure of which one row for all ranks has the least and most */
 	bool is_dim, is_path, is_source, is_name, is_right;
 };
 

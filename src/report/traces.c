@@ -185,6 +185,11 @@ static int make(struct result *result, const struct report_input *input)
 	result_close(result);
 	result_close(result);
 	add_title(result, report);
+	if (report->count > 1 && report_is_own(input))
+		result_sentence(result, 2,
+			"Tables have one row for all ranks: counts and totals are added up, other "
+			"figures are means; least and most of the figure before them, with the "
+			"rank. --rank N has those of one.");
 	add_losses(result, report);
 	return 0;
 }

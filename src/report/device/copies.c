@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 static const struct report_column point_columns[] = {
@@ -14,15 +15,33 @@ static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
 
 static const struct report_column columns[] = {
 	REPORT_RANK_COLUMN,
-	{.key = "count", .title = "Count", .kind = REPORT_COUNT, .views = REPORT_ALL_VIEWS},
+	{.key = "count",
+		.title = "Count",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
+		.views = REPORT_ALL_VIEWS},
 	{.key = "without_bytes",
 		.kind = REPORT_COUNT,
 		.help = "those that do not say how much they move; they are only in count"},
-	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES, .views = REPORT_ALL_VIEWS},
-	{.key = "time_ns", .title = "Time", .kind = REPORT_NS, .views = REPORT_ALL_VIEWS},
-	{.key = "gbps", .title = "GB/s", .kind = REPORT_NUMBER, .help = "10^9 bytes a second"},
-	{.key = "min_gbps", .title = "Min", .kind = REPORT_NUMBER},
-	{.key = "max_gbps", .title = "Max", .kind = REPORT_NUMBER},
+	{.key = "bytes",
+		.title = "Bytes",
+		.kind = REPORT_BYTES,
+		.join = REPORT_JOIN_SUM,
+		.views = REPORT_ALL_VIEWS},
+	{.key = "time_ns",
+		.title = "Time",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
+		.views = REPORT_ALL_VIEWS},
+	{.key = "gbps",
+		.title = "GB/s",
+		.kind = REPORT_NUMBER,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true,
+		.help = "10^9 bytes a second"},
+	REPORT_RANK_SPREAD(0),
+	{.key = "min_gbps", .title = "Min", .kind = REPORT_NUMBER, .join = REPORT_JOIN_LEAST},
+	{.key = "max_gbps", .title = "Max", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MOST},
 	REPORT_FOREIGN_NUMBER("GB/s"),
 	REPORT_FOREIGN_NUMBER("Min"),
 	REPORT_FOREIGN_NUMBER("Max"),
@@ -37,6 +56,7 @@ static const struct report_column columns[] = {
 	{.key = "name",
 		.title = "Copy",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
 		.views = REPORT_ALL_VIEWS,
 		.shrinks_to = 12},
 };
@@ -66,7 +86,9 @@ static void add_row(struct result *result, const struct report_input *input,
 	result_u64(result, row->without_bytes);
 	result_known(result, known, row->bytes);
 	result_number(result, row->time_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+	result_number(result, ours[0]);
+	report_add_rank_spread(result);
+	for (size_t i = 1; i < ARRAY_SIZE(ours); i++)
 		result_number(result, ours[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
 		result_number(result, theirs[i]);
@@ -98,6 +120,7 @@ static int make(struct result *result, const struct report_input *input)
 	if (!result_count(result, table))
 		return report_nothing(
 			result, input, "There are no copies or fills of memory in the trace.");
+	table = report_join_ranks(result, input, table);
 	result_heading(result, "Memory bandwidth");
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10),

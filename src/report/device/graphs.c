@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 #include "report/view.h"
 
@@ -53,16 +54,34 @@ static void add_place(struct result *result, const struct model *model, uint32_t
 /* ---- nodes ---- */
 
 static const struct report_column node_columns[] = {
-	{.title = "Of graph", .kind = REPORT_SHARE},
-	{.key = "total_ns", .title = "Total", .kind = REPORT_NS, .help = "null: not timed"},
-	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
-	{.title = "Mean", .kind = REPORT_NS},
+	{.title = "Of graph", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
+	{.key = "total_ns",
+		.title = "Total",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
+		.is_lead = true,
+		.help = "null: not timed"},
+	REPORT_RANK_SPREAD(0),
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
+	{.title = "Mean", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	{.key = "minimum_ns", .kind = REPORT_NS},
 	{.key = "maximum_ns", .kind = REPORT_NS},
-	{.title = "Graph", .kind = REPORT_INTEGER, .unknown = "?"},
-	{.key = "node", .kind = REPORT_INTEGER, .help = "null: not known; all of that name"},
+	{.title = "Rank",
+		.kind = REPORT_INTEGER,
+		.hide = REPORT_HIDE_SAME,
+		.join = REPORT_JOIN_RANK},
+	{.title = "Graph", .kind = REPORT_INTEGER, .join = REPORT_JOIN_KEY, .unknown = "?"},
+	{.key = "node",
+		.kind = REPORT_INTEGER,
+		.join = REPORT_JOIN_KEY,
+		.help = "null: not known; all of that name"},
 	{.key = "kind", .kind = REPORT_TEXT},
-	{.key = "name", .title = "Node", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 12},
+	{.key = "name",
+		.title = "Node",
+		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
+		.is_name = true,
+		.shrinks_to = 12},
 	PLACE_COLUMNS("captured_by", "Captured by"),
 };
 static const struct report_shape node_shape = REPORT_SHAPE(node_columns);
@@ -75,10 +94,12 @@ static void add_node(struct result *result, const struct model *model,
 
 	result_share(result, (double)node->total_ns, known ? (double)graph->work_ns : 0);
 	result_known(result, known, node->total_ns);
+	report_add_rank_spread(result);
 	result_u64(result, node->count);
 	result_known(result, known, known ? node->total_ns / node->count : 0);
 	result_known(result, known, node->minimum_ns);
 	result_known(result, known, node->maximum_ns);
+	result_known(result, graph->rank != MODEL_NONE, graph->rank);
 	result_known(result, graph->id != 0, graph->id);
 	result_known(result, node->id != 0, node->id);
 	result_text(result, wire_device_kind_name(node->kind));
@@ -89,25 +110,34 @@ static void add_node(struct result *result, const struct model *model,
 /* ---- graphs ---- */
 
 static const struct report_column graph_columns[] = {
-	{.title = "Time", .kind = REPORT_SHARE},
-	{.key = "work_ns", .title = "Total", .kind = REPORT_NS, .help = "of all nodes"},
-	{.key = "replays", .title = "Replays", .kind = REPORT_COUNT},
-	{.title = "Each", .kind = REPORT_NS},
-	{.title = "Nodes", .kind = REPORT_COUNT},
+	{.title = "Time", .kind = REPORT_SHARE, .join = REPORT_JOIN_SUM},
+	{.key = "work_ns",
+		.title = "Total",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
+		.is_lead = true,
+		.help = "of all nodes"},
+	REPORT_RANK_SPREAD(0),
+	{.key = "replays", .title = "Replays", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
+	{.title = "Each", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.title = "Nodes", .kind = REPORT_COUNT, .join = REPORT_JOIN_MEAN},
 	{.key = "capture_ns",
 		.title = "Capture",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.unknown = "not seen",
 		.hide = REPORT_HIDE_UNKNOWN},
 	{.key = "capture_bytes",
 		.title = "Memory",
 		.kind = REPORT_BYTES,
+		.join = REPORT_JOIN_MEAN,
 		.hide = REPORT_HIDE_UNKNOWN,
 		.help = "of the device, that the process allocated meanwhile"},
 	REPORT_RANK_COLUMN,
 	{.key = "graph",
 		.title = "Graph",
 		.kind = REPORT_INTEGER,
+		.join = REPORT_JOIN_KEY,
 		.unknown = "?",
 		.help = "null: the trace does not say which"},
 	{.key = "pid", .kind = REPORT_INTEGER},
@@ -132,6 +162,7 @@ static void add_graph(struct result *result, const struct model *model,
 {
 	result_share(result, (double)graph->work_ns, (double)total_ns);
 	result_u64(result, graph->work_ns);
+	report_add_rank_spread(result);
 	result_u64(result, graph->replays);
 	result_known(result, graph->replays, graph->replays ? graph->span_ns / graph->replays : 0);
 	result_u64(result, graph->node_count ? graph->node_count : graph->captured_nodes);
@@ -171,7 +202,7 @@ static void show(struct result *result, const struct report_input *input,
 	bool is_whole = false;
 
 	result_heading(result, "CUDA graphs");
-	result_show(result, table, &how);
+	result_show(result, report_join_ranks(result, input, table), &how);
 	array_foreach (&graphs->graphs, graph)
 		is_whole |= graph->is_whole;
 	if (is_whole)
@@ -182,7 +213,7 @@ static void show(struct result *result, const struct report_input *input,
 		return;
 	how.noun = "nodes";
 	result_heading(result, "Nodes of these graphs");
-	result_show(result, nodes, &how);
+	result_show(result, report_join_ranks(result, input, nodes), &how);
 }
 
 static int make(struct result *result, const struct report_input *input)

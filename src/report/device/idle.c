@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 /* With filters gaps between what is left are no idle time. */
@@ -101,12 +102,14 @@ static int add_json(struct result *result, const struct report_input *input,
 
 #define CAUSE_COLUMN(name)                                                                         \
 	{                                                                                          \
-		.title = (name), .kind = REPORT_SHARE, .hide = REPORT_HIDE_EMPTY                   \
+		.title = (name), .kind = REPORT_SHARE, .hide = REPORT_HIDE_EMPTY,                  \
+		.join = REPORT_JOIN_MEAN                                                           \
 	}
 
 static const struct report_column device_columns[] = {
 	REPORT_DEVICE_COLUMNS,
-	{.title = "Idle", .kind = REPORT_NS},
+	{.title = "Idle", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN, .is_lead = true},
+	REPORT_RANK_SPREAD(0),
 	CAUSE_COLUMN("Host wait"),
 	CAUSE_COLUMN("Running"),
 	CAUSE_COLUMN("GIL"),
@@ -132,6 +135,7 @@ static int add_devices(struct result *result, const struct report_input *input,
 			continue;
 		columns_add_device(result, input->trace, view, place->device);
 		result_i64(result, place->idle_ns);
+		report_add_rank_spread(result);
 		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			result_share(
 				result, (double)place->by_cause_ns[cause], (double)place->idle_ns);
@@ -141,15 +145,16 @@ static int add_devices(struct result *result, const struct report_input *input,
 
 static const struct report_column detail_columns[] = {
 	REPORT_STREAM_COLUMNS,
-	{.title = "Cause", .kind = REPORT_TEXT},
-	{.title = "Idle", .kind = REPORT_NS},
-	{.title = "", .kind = REPORT_SHARE},
-	{.title = "Gaps", .kind = REPORT_COUNT},
-	{.title = "Mean", .kind = REPORT_NS},
-	{.title = "Std", .kind = REPORT_NS},
-	{.title = "Min", .kind = REPORT_NS},
-	{.title = "Median", .kind = REPORT_NS},
-	{.title = "Max", .kind = REPORT_NS},
+	{.title = "Cause", .kind = REPORT_TEXT, .join = REPORT_JOIN_KEY},
+	{.title = "Idle", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN, .is_lead = true},
+	REPORT_RANK_SPREAD(0),
+	{.title = "", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
+	{.title = "Gaps", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
+	{.title = "Mean", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.title = "Std", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.title = "Min", .kind = REPORT_NS, .join = REPORT_JOIN_LEAST},
+	{.title = "Median", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.title = "Max", .kind = REPORT_NS, .join = REPORT_JOIN_MOST},
 };
 static const struct report_shape detail_shape = REPORT_SHAPE(detail_columns);
 
@@ -165,6 +170,7 @@ static int add_detail(struct result *result, const struct report_input *input,
 	add_place(result, input, view, place);
 	result_text(result, device_idle_cause_title(cause));
 	result_i64(result, place->by_cause_ns[cause]);
+	report_add_rank_spread(result);
 	result_share(result, (double)place->by_cause_ns[cause], (double)place->idle_ns);
 	result_u64(result, gaps.count);
 	result_number(result, gaps.mean);
@@ -265,7 +271,7 @@ static int make_idle(struct result *result, const struct report_input *input)
 	result_heading(result, "Idle time breakdown");
 	if (is_own)
 		add_legend(result, input->trace);
-	result_show(result, table, &(struct result_show){0});
+	result_show(result, report_join_ranks(result, input, table), &(struct result_show){0});
 	return 0;
 }
 

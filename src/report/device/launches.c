@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 /* ---- launches ---- */
@@ -24,25 +25,39 @@ static const struct report_shape single_shape = REPORT_SHAPE(single_columns);
 
 static const struct report_column launch_columns[] = {
 	REPORT_RANK_COLUMN,
-	{.key = "launches", .title = "Launches", .kind = REPORT_COUNT},
-	{.key = "works", .title = "Work", .kind = REPORT_COUNT},
+	{.key = "launches", .title = "Launches", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
+	{.key = "works", .title = "Work", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
 	DISTRIBUTION("cpu_duration_ns", "how long the call took"),
-	{.title = "Call", .kind = REPORT_NS},
-	{.title = "99 %", .kind = REPORT_NS},
+	{.title = "Call", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.title = "99 %", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	DISTRIBUTION("gpu_duration_ns", "all work of the call"),
-	{.title = "GPU", .kind = REPORT_NS},
+	{.title = "GPU", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	DISTRIBUTION("launch_delay_ns", "from the call's return to the start of its first work"),
-	{.title = "Delay", .kind = REPORT_NS},
+	{.title = "Delay", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN, .is_lead = true},
+	REPORT_RANK_SPREAD(0),
 	DISTRIBUTION("idle_queue_latency_ns",
 		"from the call's begin to the start of its first work, for launches whose stream "
 		"was idle"),
-	{.title = "If idle", .kind = REPORT_NS},
-	{.title = "99 %", .kind = REPORT_NS},
-	{.key = "shorter_than_call", .kind = REPORT_COUNT, .help = "their work took less time"},
-	{.title = "Short", .kind = REPORT_SHARE, .decimals = 1},
-	{.key = "calls_over_50_us", .title = ">50 \xc2\xb5s", .kind = REPORT_COUNT},
-	{.key = "delays_over_100_us", .title = ">100 \xc2\xb5s", .kind = REPORT_COUNT},
-	{.key = "name", .title = "By", .kind = REPORT_TEXT, .shrinks_to = 20},
+	{.title = "If idle", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.title = "99 %", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.key = "shorter_than_call",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
+		.help = "their work took less time"},
+	{.title = "Short", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN, .decimals = 1},
+	{.key = "calls_over_50_us",
+		.title = ">50 \xc2\xb5s",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM},
+	{.key = "delays_over_100_us",
+		.title = ">100 \xc2\xb5s",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM},
+	{.key = "name",
+		.title = "By",
+		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
+		.shrinks_to = 20},
 	{.key = "rows",
 		.kind = REPORT_ROWS,
 		.shape = &single_shape,
@@ -86,6 +101,8 @@ static int add_call(struct result *result, const struct report_input *input,
 		result_number(result, figures[i].median);
 		if (i == LAUNCH_CALL || i == LAUNCH_LATENCY)
 			result_number(result, figures[i].p99);
+		if (i == LAUNCH_DELAY)
+			report_add_rank_spread(result);
 	}
 	result_u64(result, call->short_works);
 	result_share(result, (double)call->short_works, (double)call->launches);
@@ -125,6 +142,7 @@ static int make_launches(struct result *result, const struct report_input *input
 	if (r < 0)
 		return r;
 	result_close(result);
+	table = report_join_ranks(result, input, table);
 	result_heading(result, "Launches");
 	result_sentence(result, 2,
 		"Medians of: the call, its work on the GPU, the delay from the call's return to "
@@ -158,20 +176,27 @@ static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
 
 static const struct report_column queue_columns[] = {
 	REPORT_STREAM_COLUMNS,
-	{.key = "launches", .title = "Launches", .kind = REPORT_COUNT, .views = REPORT_ALL_VIEWS},
+	{.key = "launches",
+		.title = "Launches",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
+		.views = REPORT_ALL_VIEWS},
 	{.key = "mean",
 		.title = "Mean length",
 		.kind = REPORT_NUMBER,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true,
 		.decimals = 2,
 		.help = "over time"},
-	{.key = "max", .title = "Longest", .kind = REPORT_COUNT},
+	REPORT_RANK_SPREAD(0),
+	{.key = "max", .title = "Longest", .kind = REPORT_COUNT, .join = REPORT_JOIN_MOST},
 	{.key = "span_ns", .kind = REPORT_NS, .help = "from the first change to the last"},
 	{.key = "empty_ns", .kind = REPORT_NS, .help = "no launch waited"},
-	{.title = "Empty", .kind = REPORT_SHARE},
+	{.title = "Empty", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
 	{.key = "full_ns",
 		.kind = REPORT_NS,
 		.help = "1,024 launches waited: the next call blocks"},
-	{.title = "Full", .kind = REPORT_SHARE},
+	{.title = "Full", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
 	DISTRIBUTION("at_changes", "the lengths at the moments of change, each of them once"),
 	REPORT_FOREIGN_NUMBER("Mean"),
 	REPORT_FOREIGN_NUMBER("Std"),
@@ -208,6 +233,7 @@ static void add_stream(struct result *result, const struct report_input *input,
 	columns_add_stream(result, input->trace, view, stream->stream);
 	result_u64(result, stream->launches);
 	result_number(result, stream->mean);
+	report_add_rank_spread(result);
 	result_i64(result, stream->longest);
 	result_i64(result, stream->span_ns);
 	result_i64(result, stream->empty_ns);
@@ -242,6 +268,7 @@ static int make_queue(struct result *result, const struct report_input *input)
 			add_stream(result, input, view, &queue, stream);
 	}
 	result_close(result);
+	table = report_join_ranks(result, input, table);
 	result_heading(result, "Queue length (launches that wait on a stream)");
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10),

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 /* Tables of the same rows. */
@@ -16,19 +17,27 @@ static const struct report_column columns[] = {
 	{.key = "kernel_time_ns",
 		.title = "Kernel time",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.help = "from the start of its first work to the end of its last"},
-	{.key = "idle_ns", .title = "Idle", .kind = REPORT_NS},
-	{.key = "idle_share", .title = "", .kind = REPORT_SHARE},
-	{.key = "compute_ns", .title = "Compute", .kind = REPORT_NS},
-	{.key = "compute_share", .title = "", .kind = REPORT_SHARE},
+	{.key = "idle_ns",
+		.title = "Idle",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true},
+	{.key = "idle_share", .title = "", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
+	REPORT_RANK_SPREAD(IN_TIMES),
+	{.key = "compute_ns", .title = "Compute", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	{.key = "compute_share", .title = "", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
 	{.key = "non_compute_ns",
 		.title = "Non-compute",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.help = "busy, and nothing computes"},
-	{.key = "non_compute_share", .title = "", .kind = REPORT_SHARE},
+	{.key = "non_compute_share", .title = "", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
 	{.key = "memory_ns",
 		.title = "Copies",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.views = IN_OVERLAP,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "copies and fills"},
@@ -36,6 +45,7 @@ static const struct report_column columns[] = {
 	{.key = "memory_overlap_share",
 		.title = "Beside compute",
 		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
 		.views = IN_OVERLAP,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "of memory_ns"},
@@ -43,24 +53,30 @@ static const struct report_column columns[] = {
 	{.key = "communication_ns",
 		.title = "Communication",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.views = IN_OVERLAP,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "communication_beside_compute_ns",
 		.title = "Beside compute",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.views = IN_OVERLAP,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "overlap_share",
 		.title = "",
 		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
 		.views = IN_OVERLAP,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "of communication_ns"},
 	{.key = "communication_only_ns", .kind = REPORT_NS},
 	{.title = "Exposed, of kernel time",
 		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true,
 		.views = IN_OVERLAP,
 		.hide = REPORT_HIDE_EMPTY},
+	REPORT_RANK_SPREAD(IN_OVERLAP),
 	{.key = "compute_only_ns", .kind = REPORT_NS},
 	{.key = "communication_kernels",
 		.kind = REPORT_MAP,
@@ -99,6 +115,7 @@ static void add_device(
 
 	result_i64(result, span_ns);
 	add_part(result, device->idle_ns, span_ns);
+	report_add_rank_spread(result);
 	add_part(result, device->by_kind_ns[TRACE_COMPUTE], span_ns);
 	add_part(result, temporal_non_compute_ns(device), span_ns);
 	result_i64(result, memory_ns);
@@ -108,6 +125,7 @@ static void add_device(
 	add_part(result, hidden_ns, communication_ns);
 	result_i64(result, device->by_set_ns[communication]);
 	result_share(result, (double)(communication_ns - hidden_ns), (double)span_ns);
+	report_add_rank_spread(result);
 	result_i64(result, device->by_set_ns[compute]);
 }
 
@@ -143,6 +161,7 @@ static int make(struct result *result, const struct report_input *input)
 		has_overlap |= does_more_than_compute(temporal);
 	}
 	result_close(result);
+	table = report_join_ranks(result, input, table);
 	result_heading(result,
 		"Temporal breakdown (kernel time: from the first work to the end of the last)");
 	result_show(result, table, &(struct result_show){.view = VIEW_TIMES});

@@ -7,6 +7,7 @@
 
 #include "analyses/path/critical_path.h"
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 /* ---- columns ---- */
@@ -41,10 +42,14 @@ static const struct report_shape edge_shape = REPORT_SHAPE(edge_columns);
 
 /* In the order of enum trace_path_bound. */
 static const struct report_column window_columns[] = {
-	{.title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
+	{.title = "Rank",
+		.kind = REPORT_INTEGER,
+		.hide = REPORT_HIDE_SAME,
+		.join = REPORT_JOIN_RANK},
 	{.key = "name",
 		.title = "Window",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
 		.unknown = "[whole trace]",
 		.is_name = true,
 		.shrinks_to = 14},
@@ -53,16 +58,54 @@ static const struct report_column window_columns[] = {
 	{.key = "until_ns",
 		.title = "Until",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.help = "when the path ends, since the begin"},
-	{.key = "path_ns", .title = "Path", .kind = REPORT_NS},
-	{.title = "CPU", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Loading", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Compute", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Comm.", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Copies", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Gaps", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Launch", .kind = REPORT_SHARE, .decimals = 1},
-	{.title = "Earlier", .kind = REPORT_SHARE, .decimals = 1},
+	{.key = "path_ns",
+		.title = "Path",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true},
+	REPORT_RANK_SPREAD(0),
+	{.title = "CPU",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Loading",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Compute",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Comm.",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Copies",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Gaps",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Launch",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
+	{.title = "Earlier",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.hide = REPORT_HIDE_EMPTY,
+		.join = REPORT_JOIN_MEAN},
 	{.key = "by_bound_ns", .kind = REPORT_MAP, .shape = &bound_shape},
 	{.key = "nodes", .kind = REPORT_COUNT},
 	{.key = "edges", .kind = REPORT_COUNT},
@@ -263,11 +306,16 @@ static void add_path_names(struct result *result, const struct report_input *inp
 	result_close(result);
 }
 
-static void add_bounds(struct result *result, const struct critical_path *path)
+/* With several ranks a share of 0 counts in their mean. */
+static void add_bounds(
+	struct result *result, const struct report_input *input, const struct critical_path *path)
 {
-	for (int bound = 0; bound < TRACE_PATH_ORDER; bound++)
+	for (int bound = 0; bound < TRACE_PATH_ORDER; bound++) {
+		bool is_known = path->by_bound[bound] || input->trace->count > 1;
+
 		result_share(result, (double)path->by_bound[bound],
-			path->by_bound[bound] ? (double)path->total_ns : 0);
+			is_known ? (double)path->total_ns : 0);
+	}
 	result_open(result);
 	for (int bound = 0; bound < TRACE_PATH_ORDER; bound++) {
 		result_text(result, trace_path_bound_name((enum trace_path_bound)bound));
@@ -285,7 +333,8 @@ static void add_window(struct result *result, const struct report_input *input,
 	result_i64(result, path->end_ns - path->start_ns);
 	result_i64(result, path->last_ns - path->start_ns);
 	result_i64(result, path->total_ns);
-	add_bounds(result, path);
+	report_add_rank_spread(result);
+	add_bounds(result, input, path);
 	result_u64(result, path->nodes);
 	result_u64(result, path->edges);
 	result_u64(result, path->cyclic_nodes);
@@ -415,7 +464,7 @@ static int show(struct result *result, const struct report_input *input, struct 
 	result_sentence(result, 2,
 		"The chain of operators, launches, GPU work and waits that decided how long each "
 		"window took; shares are of the path.");
-	result_show(result, windows, &(struct result_show){0});
+	result_show(result, report_join_ranks(result, input, windows), &(struct result_show){0});
 	result_lines(result, "\n");
 	result_show(result, names,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "names"});

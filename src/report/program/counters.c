@@ -4,25 +4,33 @@
 
 #include "analyses/program/counter_use.h"
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 #include "report/view.h"
 
 static const struct report_column columns[] = {
-	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
 	{.key = "not_numbers",
 		.title = "No number",
 		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "infinite values and NaN, of the count"},
-	{.key = "minimum", .title = "Min", .kind = REPORT_NUMBER},
-	{.key = "mean", .title = "Mean", .kind = REPORT_NUMBER},
-	{.key = "maximum", .title = "Max", .kind = REPORT_NUMBER},
-	{.key = "last", .title = "Last", .kind = REPORT_NUMBER},
+	{.key = "minimum", .title = "Min", .kind = REPORT_NUMBER, .join = REPORT_JOIN_LEAST},
+	{.key = "mean",
+		.title = "Mean",
+		.kind = REPORT_NUMBER,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true},
+	REPORT_RANK_SPREAD(0),
+	{.key = "maximum", .title = "Max", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MOST},
+	{.key = "last", .title = "Last", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MEAN},
 	REPORT_RANK_COLUMN,
 	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
 	{.key = "name",
 		.title = "Counter",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
 		.shrinks_to = 16,
 		.help = "in traces that have several series of a name: \"name: series\""},
 };
@@ -36,6 +44,7 @@ static void add_row(struct result *result, const struct counter_row *row)
 	result_u64(result, row->not_numbers);
 	result_number(result, has_values ? row->minimum : NAN);
 	result_number(result, has_values ? row->mean : NAN);
+	report_add_rank_spread(result);
 	result_number(result, has_values ? row->maximum : NAN);
 	result_number(result, has_values ? row->last : NAN);
 	result_known(result, row->rank != MODEL_NONE, row->rank);
@@ -64,7 +73,7 @@ static int make(struct result *result, const struct report_input *input)
 		add_row(result, row);
 	result_close(result);
 	result_heading(result, "Counters");
-	result_show(result, table,
+	result_show(result, report_join_ranks(result, input, table),
 		&(struct result_show){
 			.limit = report_rows_shown(input, 20, 8), .noun = "counters"});
 	return 0;

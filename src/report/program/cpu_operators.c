@@ -2,6 +2,7 @@
 /* Section: operators by the time that threads spent in them. */
 #include "analyses/program/cpu_ops.h"
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 static const struct report_column thread_columns[] = {
@@ -14,18 +15,29 @@ static const struct report_shape thread_shape = REPORT_SHAPE(thread_columns);
 
 static const struct report_column columns[] = {
 	REPORT_RANK_COLUMN,
-	{.title = "Thread", .kind = REPORT_TEXT},
+	{.title = "Thread", .kind = REPORT_TEXT, .hide = REPORT_HIDE_UNKNOWN},
 	{.key = "thread", .kind = REPORT_OBJECT, .shape = &thread_shape},
-	{.key = "self_ns", .title = "Self", .kind = REPORT_NS, .help = "without what it calls"},
-	{.title = "", .kind = REPORT_SHARE},
-	{.key = "total_ns", .title = "Total", .kind = REPORT_NS},
-	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
-	{.title = "Mean", .kind = REPORT_NS},
+	{.key = "self_ns",
+		.title = "Self",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
+		.is_lead = true,
+		.help = "without what it calls"},
+	{.title = "", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
+	REPORT_RANK_SPREAD(0),
+	{.key = "total_ns", .title = "Total", .kind = REPORT_NS, .join = REPORT_JOIN_SUM},
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
+	{.title = "Mean", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	{.key = "kind",
 		.title = "Kind",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
 		.help = "operator, call or annotation"},
-	{.key = "name", .title = "Operator", .kind = REPORT_TEXT, .shrinks_to = 16},
+	{.key = "name",
+		.title = "Operator",
+		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
+		.shrinks_to = 16},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -53,6 +65,7 @@ static void add_row(struct result *result, const struct trace_view *view,
 	add_thread(result, view->trace, thread);
 	result_i64(result, row->self_ns);
 	result_share(result, (double)row->self_ns, (double)(thread->end_ns - thread->start_ns));
+	report_add_rank_spread(result);
 	result_i64(result, row->total_ns);
 	result_u64(result, row->count);
 	result_i64(result, row->total_ns / (int64_t)row->count);
@@ -93,7 +106,9 @@ static int make(struct result *result, const struct report_input *input)
 			result, input, "There are no operators of the CPU in the trace.");
 	result_heading(result,
 		"Operators of the CPU (self: without what they call; shares of the thread's time)");
-	result_show(result, table, &(struct result_show){.noun = "operators"});
+	result_show(result, report_join_ranks(result, input, table),
+		&(struct result_show){
+			.limit = report_rows_shown_of_ranks(input, 20, 10), .noun = "operators"});
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "analyses/program/ops.h"
 #include "model/shorten.h"
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 #define MOST_WORKS   4 /* of a sequence that the terminal shows */
@@ -15,23 +16,35 @@ static const struct report_shape name_shape = REPORT_SHAPE(name_columns);
 
 static const struct report_column columns[] = {
 	REPORT_RANK_COLUMN,
-	{.key = "gpu_ns", .title = "GPU time", .kind = REPORT_NS},
-	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "gpu_ns",
+		.title = "GPU time",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
+		.is_lead = true},
+	REPORT_RANK_SPREAD(0),
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
 	{.key = "mean_launch_delay_ns",
 		.title = "To launch",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.help = "from the operator's begin to its first launch"},
 	{.key = "mean_work_delay_ns",
 		.title = "To work",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.help = "from the launch to the work"},
 	{.key = "name",
 		.title = "Operator",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
 		.unknown = "[no operator]",
 		.shrinks_to = 16,
 		.largest = NAME_COLUMNS},
-	{.title = "Kernels", .kind = REPORT_TEXT, .is_dim = true, .shrinks_to = 12},
+	{.title = "Kernels",
+		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
+		.is_dim = true,
+		.shrinks_to = 12},
 	{.key = "kernels", .kind = REPORT_LIST, .shape = &name_shape, .help = "in order"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
@@ -63,6 +76,7 @@ static void add_row(struct result *result, const struct trace_view *view,
 
 	result_u64(result, view->rank);
 	result_i64(result, row->work_ns);
+	report_add_rank_spread(result);
 	result_u64(result, row->count);
 	result_number(result, row->name ? (double)row->launch_delay_ns / count : (double)NAN);
 	result_number(result, (double)row->work_delay_ns / count);
@@ -93,7 +107,9 @@ static int make(struct result *result, const struct report_input *input)
 	result_heading(result,
 		"Operators and the kernels that they launch (means of: operator's begin to launch, "
 		"launch to kernel)");
-	result_show(result, table, &(struct result_show){.noun = "sequences"});
+	result_show(result, report_join_ranks(result, input, table),
+		&(struct result_show){
+			.limit = report_rows_shown_of_ranks(input, 20, 10), .noun = "sequences"});
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/format.h"
 #include "report/columns.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 #define SHAPE_COLUMNS 44
@@ -22,19 +23,24 @@ static const struct report_column step_columns[] = {
 		.title = "Step",
 		.kind = REPORT_INTEGER,
 		.unknown = "all",
+		.join = REPORT_JOIN_KEY,
 		.help = "null: there are no steps, it is all of the rank"},
-	{.key = "duration_ns", .title = "Time", .kind = REPORT_NS},
+	{.key = "duration_ns", .title = "Time", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	{.key = "flop", .kind = REPORT_COUNT, .help = "of operators that began in it"},
-	{.title = "TFLOP", .kind = REPORT_NUMBER, .digits = 3},
-	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES},
+	{.title = "TFLOP", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MEAN, .digits = 3},
+	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES, .join = REPORT_JOIN_MEAN},
 	{.key = "mfu",
 		.title = "MFU",
 		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true,
 		.help = "the time that its products of matrices, convolutions and attention take "
 			"at the peak, by the step's"},
+	REPORT_RANK_SPREAD(0),
 	{.key = "mbu",
 		.title = "MBU",
 		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
 		.help = "the time that its bytes take at the memory's bandwidth, by the step's"},
 };
 static const struct report_shape step_shape = REPORT_SHAPE(step_columns);
@@ -164,6 +170,7 @@ static void add_step(
 	result_number(result, step->flop / 1e12);
 	add_amount(result, step->bytes);
 	result_number(result, step->mfu);
+	report_add_rank_spread(result);
 	result_number(result, step->mbu);
 }
 
@@ -385,7 +392,7 @@ static void show(struct result *result, const struct report_input *input,
 	result_heading(result, "Operators and the roof of the device");
 	say_peaks(result, roofline);
 	say_coverage(result, roofline);
-	result_show(result, tables->steps,
+	result_show(result, report_join_ranks(result, input, tables->steps),
 		&(struct result_show){.limit = report_rows_shown(input, 20, 4), .noun = "steps"});
 	if (roofline->has_peaks)
 		result_heading(result, "What to change first (time above the roof)");

@@ -6,10 +6,12 @@
 #include "model/format.h"
 #include "report/columns.h"
 #include "report/energy/joules.h"
+#include "report/join.h"
 #include "report/sections.h"
 
 #define SLOWEST_STEPS       100
 #define SLOWEST_STEPS_SHOWN 5
+#define MEDIAN_OF_TIMES     2 /* in the order of the columns */
 
 /* Tables: a short one in the whole report, and all there is. */
 enum { SHORT, LONG };
@@ -18,57 +20,101 @@ enum { SHORT, LONG };
 #define BOTH       (ONLY_SHORT | ONLY_LONG)
 
 static const struct report_column row_columns[] = {
-	{.key = "count", .title = "Steps", .kind = REPORT_COUNT, .views = BOTH},
+	{.key = "count",
+		.title = "Steps",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_MEAN,
+		.views = BOTH},
 	{.key = "cut_count",
 		.title = "Cut off",
 		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
 		.views = ONLY_LONG,
 		.help = "steps whose end was not seen: not in count"},
 	{.key = "total_ns", .kind = REPORT_NS, .help = "of the count, as are the next five"},
-	{.key = "mean_ns", .title = "Mean", .kind = REPORT_NS, .views = ONLY_LONG},
-	{.key = "minimum_ns", .title = "Min", .kind = REPORT_NS, .views = BOTH},
-	{.key = "p50_ns", .title = "Median", .kind = REPORT_NS, .views = BOTH},
-	{.key = "p95_ns", .title = "p95", .kind = REPORT_NS, .views = ONLY_LONG},
-	{.key = "maximum_ns", .title = "Max", .kind = REPORT_NS, .views = BOTH},
+	{.key = "mean_ns",
+		.title = "Mean",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
+		.views = ONLY_LONG},
+	{.key = "minimum_ns",
+		.title = "Min",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_LEAST,
+		.views = BOTH},
+	{.key = "p50_ns",
+		.title = "Median",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true,
+		.views = BOTH},
+	REPORT_RANK_SPREAD(BOTH),
+	{.key = "p95_ns",
+		.title = "p95",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
+		.views = ONLY_LONG},
+	{.key = "maximum_ns",
+		.title = "Max",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MOST,
+		.views = BOTH},
 	{.key = "steady_p50_ns",
 		.kind = REPORT_NS,
 		.help = "the median after warm-up; null: fewer than four steps ended"},
 	{.key = "warm_up_count",
 		.title = "Warm-up",
 		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_MOST,
 		.views = BOTH,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "odd_count",
 		.title = "Odd",
 		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
 		.views = BOTH,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "samples", .kind = REPORT_COUNT, .help = "in all steps, as are the next three"},
 	{.key = "cpu_time_ns",
 		.title = "CPU time",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
 		.views = ONLY_LONG,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "device_busy_ns",
 		.title = "Device",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
 		.views = ONLY_LONG,
 		.help = "of work that was launched in them"},
 	REPORT_JOULES_COLUMNS("Per step", ONLY_LONG),
-	{.title = "Slowest", .kind = REPORT_INTEGER, .views = ONLY_SHORT},
+	{.title = "Slowest",
+		.kind = REPORT_INTEGER,
+		.join = REPORT_JOIN_OF_MOST,
+		.views = ONLY_SHORT},
 	{.key = "rank",
 		.title = "Rank",
 		.kind = REPORT_INTEGER,
+		.join = REPORT_JOIN_RANK,
 		.views = BOTH,
 		.hide = REPORT_HIDE_SAME},
-	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .views = BOTH},
+	{.key = "pid",
+		.title = "PID",
+		.kind = REPORT_INTEGER,
+		.views = BOTH,
+		.hide = REPORT_HIDE_UNKNOWN},
 	{.key = "process",
 		.title = "Process",
 		.kind = REPORT_TEXT,
 		.views = BOTH,
 		.hide = REPORT_HIDE_EMPTY,
 		.shrinks_to = 8},
-	{.key = "name", .title = "Name", .kind = REPORT_TEXT, .views = BOTH, .shrinks_to = 8},
+	{.key = "name",
+		.title = "Name",
+		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
+		.views = BOTH,
+		.shrinks_to = 8},
 };
 static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
 
@@ -92,48 +138,74 @@ static const struct report_column slow_columns[] = {
 static const struct report_shape slow_shape = REPORT_SHAPE(slow_columns);
 
 static const struct report_column list_columns[] = {
-	{.key = "number", .title = "Step", .kind = REPORT_INTEGER},
+	{.key = "number", .title = "Step", .kind = REPORT_INTEGER, .join = REPORT_JOIN_KEY},
 	{.key = "begin_ns",
 		.title = "Begin",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_LEAST,
 		.help = "since the recording began"},
-	{.key = "duration_ns", .title = "Duration", .kind = REPORT_NS},
+	{.key = "duration_ns",
+		.title = "Duration",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
+		.is_lead = true},
+	REPORT_RANK_SPREAD(0),
 	{.key = "of_steady",
 		.title = "Of median",
 		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
 		.decimals = 1,
 		.hide = REPORT_HIDE_UNKNOWN,
 		.help = "its duration over the median of the steps after warm-up; null: fewer than "
 			"four steps ended"},
 	{.key = "samples", .kind = REPORT_COUNT},
-	{.key = "cpu_time_ns", .title = "CPU time", .kind = REPORT_NS, .hide = REPORT_HIDE_EMPTY},
+	{.key = "cpu_time_ns",
+		.title = "CPU time",
+		.kind = REPORT_NS,
+		.join = REPORT_JOIN_SUM,
+		.hide = REPORT_HIDE_EMPTY},
 	{.key = "device_busy_ns",
 		.title = "Device",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "of work that was launched in it"},
 	{.key = "rest_ns",
 		.title = "Rest",
 		.kind = REPORT_NS,
+		.join = REPORT_JOIN_MEAN,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "the duration without device_busy_ns; null: there is no device work"},
-	{.key = "works", .title = "Work", .kind = REPORT_COUNT, .hide = REPORT_HIDE_EMPTY},
+	{.key = "works",
+		.title = "Work",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
+		.hide = REPORT_HIDE_EMPTY},
 	{.key = "is_cut", .kind = REPORT_FLAG},
 	{.key = "mark",
 		.title = "Mark",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_OF_MOST,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "warm-up, slow or fast; null: as usual"},
-	{.title = "Where", .kind = REPORT_TEXT, .hide = REPORT_HIDE_EMPTY},
+	{.title = "Where",
+		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_OF_MOST,
+		.hide = REPORT_HIDE_EMPTY},
 	{.key = "more_device_ns",
 		.kind = REPORT_NS,
 		.help = "than the median of the steps after warm-up, as is the next"},
 	{.key = "more_rest_ns", .kind = REPORT_NS},
-	{.key = "rank", .title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
+	{.key = "rank",
+		.title = "Rank",
+		.kind = REPORT_INTEGER,
+		.join = REPORT_JOIN_RANK,
+		.hide = REPORT_HIDE_SAME},
 	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
 	{.key = "name",
 		.title = "Name",
 		.kind = REPORT_TEXT,
+		.join = REPORT_JOIN_KEY,
 		.shrinks_to = 8,
 		.hide = REPORT_HIDE_SAME},
 };
@@ -189,8 +261,11 @@ static int add_row(struct result *result, const struct report_view *view,
 	result_u64(result, row->count);
 	result_u64(result, row->cut_count);
 	result_u64(result, row->total_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		result_known(result, row->count != 0, times[i]);
+		if (i == MEDIAN_OF_TIMES)
+			report_add_rank_spread(result);
+	}
 	result_known(result, row->steady_p50_ns != 0, row->steady_p50_ns);
 	result_u64(result, row->warm_up_count);
 	result_u64(result, row->odd_count);
@@ -261,6 +336,7 @@ static void add_listed_step(struct result *result, const struct report_view *vie
 	result_u64(result, step->number);
 	result_u64(result, model_since_start_ns(model, step->start_ns));
 	result_u64(result, duration_ns);
+	report_add_rank_spread(result);
 	result_number(result, cost->of_steady);
 	columns_add_samples(result, model, cost->samples);
 	columns_add_cpu_time(result, model, cost->samples);
@@ -323,7 +399,7 @@ static int make(struct result *result, const struct report_input *input)
 	list = add_list(result, input);
 	result_close(result);
 	result_heading(result, "Steps");
-	result_show(result, rows,
+	result_show(result, report_join_ranks(result, input, rows),
 		&(struct result_show){.limit = report_rows_shown(input, 20, 8),
 			.noun = "kinds of steps",
 			.view = input->is_alone ? LONG : SHORT});
@@ -335,7 +411,7 @@ static int make(struct result *result, const struct report_input *input)
 	result_heading(result, "Slowest steps");
 	result_show(result, slow, &(struct result_show){.limit = SLOWEST_STEPS_SHOWN});
 	result_heading(result, "All steps");
-	result_show(result, list,
+	result_show(result, report_join_ranks(result, input, list),
 		&(struct result_show){.limit = report_rows_shown(input, 50, 50), .noun = "steps"});
 	return 0;
 }

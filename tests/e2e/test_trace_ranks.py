@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of several ranks: every table has one row for all of them, with the least and most and their ranks."""
+
+import re
+
+import pytest
+from trace_files import write_kineto
+
+SECTIONS = ("temporal", "idle", "launches", "queue", "bandwidth", "operators", "cpu-operators", "sequences", "memory",
+            "critical-path", "step", "counter", "graph", "kernel")
+STEP_US = 1000
+
+
+def kernel(name, number, start_us, duration_us, category="kernel", **arguments):
+    """A call and its work."""
+    call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel" if category == "kernel" else "cudaMemcpyAsync",
+            "pid": 1, "tid": 1, "ts": start_us, "dur": 5, "args": {"correlation": number}}
+    return [call, {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": start_us + 10, "dur": duration_us,
+                   "args": {"device": 0, "stream": 7, "correlation": number, **arguments}}]
+
+
+def events_of(rank):
+    """Three steps: three kernels in an operator, which are longer on later ranks, a copy, a counter, memory."""
+    events = []
+    for step in range(3):
+        at, number = STEP_US * step, 10 * step + 1
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": at,
+                       "dur": 600 + 100 * rank})
+        events.append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": at + 10, "dur": 200})
+        for i in range(3):
+            events += kernel("gemm", number + i, at + 20 + 60 * i, 20 + 10 * rank, **{"graph id": 3, "graph node id": 9 + i})
+        events += kernel("Memcpy HtoD", number + 3, at + 300, 100, "gpu_memcpy", bytes=100_000 * (rank + 1))
+        events.append({"ph": "C", "name": "loss", "pid": 1, "ts": at + 5, "args": {"loss": 2 + rank}})
+        events.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": at + 12,
+                       "args": {"Total Allocated": 1024 * (rank + 1), "Total Reserved": 4096, "Bytes": 1024, "Addr": 100 + step,
+                                "Device Type": 1, "Device Id": rank}})
+    return events
+
+
+@pytest.fixture
+def job(tmp_path):
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for rank in range(3):
+        write_kineto(folder / f"rank{rank}.json", events_of(rank), distributedInfo={"rank": rank, "world_size": 3})
+    return folder
+
+
+def row_of(text, name):
+    """A line of a table that ends in a name, as its cells."""
+    (line,) = [line for line in text.splitlines() if re.search(rf"(^|  ){re.escape(name)}( |$)", line)]
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_every_table_has_one_row_for_all_ranks(sonde, job):
+    for by in SECTIONS:
+        done = sonde("report", "--by", by, job, check=0)
+        header = [line for line in done.stdout.splitlines() if "Least (rank)" in line]
+        assert header and "Most (rank)" in header[0], (by, done.stdout)
+        assert not re.search(r"^(Rank|rank) [0-9]", done.stdout, re.MULTILINE), (by, done.stdout)
+        one = sonde("report", "--by", by, "--rank", 1, job, check=0).stdout
+        assert "Least (rank)" not in one and "one row for all ranks" not in one, (by, one)
+    assert "Tables have one row for all ranks" in sonde("report", job, check=0).stdout
+
+
+def test_what_the_rows_say(sonde, job):
+    """Sums, means, least and most, worked out by hand."""
+    text = sonde("report", "--by", "launches", job, check=0).stdout
+    assert row_of(text, "cudaLaunchKernel")[:2] == ["27", "27"]
+    cells = row_of(sonde("report", "--by", "bandwidth", job, check=0).stdout, "Memcpy HtoD")
+    assert cells == ["9", "1.72 MiB", "900 µs", "2", "1 (0)", "3 (2)", "1", "3", "Memcpy HtoD"]
+    cells = row_of(sonde("report", "--by", "operators", job, check=0).stdout, "aten::mm")
+    assert cells[:4] == ["810 µs", "180 µs (0)", "360 µs (2)", "9"]
+    cells = row_of(sonde("report", "--by", "counter", job, check=0).stdout, "loss")
+    assert cells == ["9", "2", "3", "2 (0)", "4 (2)", "4", "3", "loss"]
+    text = sonde("report", "--by", "step", job, check=0).stdout
+    assert row_of(text[:text.index("Slowest")], "ProfilerStep")[3:8] == ["600 µs", "700 µs", "600 µs (0)", "800 µs (2)", "700 µs"]
+    steps = [line for line in text[text.index("All steps"):].splitlines() if re.match(r" +[0-9]", line)]
+    assert len(steps) == 3 and all("700 µs  600 µs (0)    800 µs (2)" in line for line in steps)
+    text = sonde("report", "--by", "graph", job, check=0).stdout
+    (graph,) = [line for line in text[:text.index("Nodes of")].splitlines() if "%" in line]
+    assert re.split(r"\s{2,}", graph.strip())[:5] == ["100.00 %", "810 µs", "180 µs (0)", "360 µs (2)", "27"]
+    text = sonde("report", "--by", "memory", job, check=0).stdout
+    assert "GPUs" in text and "2.00 KiB  1.00 KiB (0)  3.00 KiB (2)" in text, "devices of other numbers are one row"
+    assert text.count("Allocated on GPUs by:") == 1
+
+
+def test_what_only_some_ranks_have(sonde, job):
+    """Another kernel on rank 2: its row says of how many ranks it is; figures are of those."""
+    events = events_of(2) + kernel("softmax", 99, 5000, 50)
+    write_kineto(job / "rank2.json", events, distributedInfo={"rank": 2, "world_size": 3})
+    text = sonde("report", "--by", "operators", job, check=0).stdout
+    (header,) = [line for line in text.splitlines() if "Least (rank)" in line]
+    assert "  Ranks  " in header
+    assert row_of(text, "softmax")[:4] == ["50.0 µs", "50.0 µs (2)", "50.0 µs (2)", "1"]
+    assert row_of(text, "aten::mm")[3] == "3"
+
+
+def test_limits_cut_what_is_shown_and_not_the_sums(sonde, job):
+    whole = sonde("report", "--by", "operators", job, check=0).stdout
+    cut = sonde("report", "--by", "operators", "--limit", 1, job, check=0).stdout
+    assert row_of(cut, "[no operator]") == row_of(whole, "[no operator]") and "aten::mm" not in cut
+    assert "1 more sequences" in cut
+
+
+def test_json_and_csv_have_rows_of_each_rank(sonde, job):
+    rows = sonde("report", "--json", "--by", "bandwidth", job, check=0).json()["bandwidth"]
+    assert [(row["rank"], row["count"], row["gbps"]) for row in rows] == [(0, 3, 1), (1, 3, 2), (2, 3, 3)]
+    assert len(sonde("report", "--csv", "--by", "bandwidth", job, check=0).stdout.splitlines()) == 4
+
+
+def test_tables_of_hta_are_by_rank(sonde, job):
+    text = sonde("report", "--hta-compatible", job, check=0).stdout
+    assert "rank 0" in text and "rank 2" in text
+    temporal = text[text.index("Temporal breakdown"):text.index("Launches")]
+    assert "Least (rank)" not in temporal and "one row for all ranks" not in text
+
+
+def test_real_ranks(sonde, shared_traces):
+    """Two ranks of Megatron: the row of each table is of the two that JSON has."""
+    folder = shared_traces / "megatron-tp8-upgraded"
+    text = sonde("report", "--by", "temporal", folder, check=0).stdout
+    ranks = sonde("report", "--json", "--by", "temporal", folder, check=0).json()["temporal"]
+    least, most = sorted(ranks, key=lambda row: row["idle_ns"])
+    (row,) = [line for line in text[:text.index("Copies and")].splitlines() if line.startswith("2 ranks")]
+    assert f"{(least['idle_ns'] + most['idle_ns']) / 2e6:.0f} ms" in row
+    assert f"({least['rank']})" in row.split("%")[1] and f"({most['rank']})" in row.split("%")[1]
+    whole = sonde("report", folder, check=0).stdout
+    assert not re.search(r"^rank [01] ", whole, re.MULTILINE)
