@@ -345,6 +345,14 @@ static const struct option report_options[] = {
 			"or a limit of MLPerf Inference, such as mlperf:llama2-70b.",
 		.value = (void *)&arguments.asked.slo_text,
 		.group = "Inference"},
+	{.long_name = "load-results",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "The result of vllm bench serve (--save-result --save-detailed) while this "
+			"was recorded: adds the requests as the client saw them beside the "
+			"server's times.",
+		.value = (void *)&arguments.asked.load_results,
+		.group = "Inference"},
 	{.long_name = "price",
 		.type = OPTION_STRING,
 		.argument = "PRICE",

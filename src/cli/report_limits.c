@@ -292,7 +292,7 @@ int report_limits(const char *json, size_t length, const char *const *conditions
 	struct errmsg err;
 
 	for (size_t i = 0; i < count; i++) {
-		struct limit limit;
+		struct limit limit = {0};
 		struct search search = {.limit = &limit};
 
 		if (parse(conditions[i], &limit, &err) < 0)

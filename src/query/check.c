@@ -14,8 +14,9 @@ static const char *option_of_recordings(const struct query_options *options)
 {
 	const struct {
 		const char *value, *name;
-	} given[] = {{options->slo_text, "--slo"}, {options->price, "--price"},
-		{options->co2, "--co2"}, {options->selection.window, "--window"}};
+	} given[] = {{options->slo_text, "--slo"}, {options->load_results, "--load-results"},
+		{options->price, "--price"}, {options->co2, "--co2"},
+		{options->selection.window, "--window"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
 		if (given[i].value)

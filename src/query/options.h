@@ -30,6 +30,7 @@ struct query_options {
 	/* As they were given; query_options_parse() makes the next ones of them. NULL: not given.
 	 */
 	const char *slo_text, *price, *co2, *comm_kernels, *peak_text;
+	const char *load_results; /* the file of a load generator; NULL: none */
 	struct inference_slo slo;
 	struct peaks peaks;
 	struct energy_rates rates;

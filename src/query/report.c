@@ -7,6 +7,7 @@
 #include "analyses/program/trace_programs.h"
 #include "analyses/trace_narrow.h"
 #include "compat/hta/hta.h"
+#include "load/client_results.h"
 #include "load/trace_samples.h"
 #include "model/trace_capture.h"
 #include "query/answer.h"
@@ -25,12 +26,14 @@ struct making {
 	struct selected selected;
 	struct report_counts counts;
 	struct trace_report rows;
+	struct client_results client;
 	struct errmsg *err;
 };
 
 static void making_done(struct making *making)
 {
 	trace_report_done(&making->rows);
+	client_results_done(&making->client);
 	report_counts_done(&making->counts);
 	selected_done(&making->selected);
 	idle_spans_done(&making->idle);
@@ -157,6 +160,7 @@ static int write_report(struct making *making, const struct terminal *terminal, 
 		.selection = &options->selection,
 		.selected = &making->selected,
 		.energy = &making->energy,
+		.client = options->load_results ? &making->client : NULL,
 		.slo = options->slo_text ? &options->slo : NULL,
 		.peaks = options->peak_text ? &options->peaks : NULL,
 		.rates = options->rates,
@@ -194,6 +198,9 @@ int query_report(struct query *query, struct query_options *options, enum report
 	if (r < 0)
 		return r;
 	making.model = query->model;
-	r = select_and_fill(&making);
+	if (options->load_results)
+		r = load_client_results(&making.client, options->load_results, err);
+	if (r == 0)
+		r = select_and_fill(&making);
 	return r < 0 ? r : write_report(&making, terminal, out);
 }

@@ -15,6 +15,7 @@ const struct report_section *const report_sections[] = {
 	&steps_section,
 	&windows_section,
 	&inference_section,
+	&client_section,
 	&phases_section,
 	&layers_section,
 	&experts_section,

@@ -24,6 +24,7 @@ extern const struct report_section account_section;     /* account.c */
 extern const struct report_section steps_section;   /* program/steps.c */
 extern const struct report_section windows_section; /* program/windows.c */
 extern const struct report_section graphs_section;  /* device/graphs.c */
+extern const struct report_section client_section;  /* inference/client.c */
 extern const struct report_section phases_section;  /* inference/phases.c */
 extern const struct report_section layers_section;  /* inference/layers.c */
 extern const struct report_section experts_section; /* inference/experts.c */

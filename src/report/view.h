@@ -19,14 +19,16 @@
 #include "analyses/program/window_use.h"
 #include "analyses/roofline/peaks.h"
 #include "analyses/selection.h"
+#include "model/client_results.h"
 
 struct report_view {
 	const struct model *model;
 	const struct selection *selection;
 	const struct selected *selected;
-	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
-	const struct inference_slo *slo; /* NULL: no limits were given */
-	const struct peaks *peaks;       /* of devices; NULL: none were given */
+	const struct energy_use *energy;     /* of the model before it was weighed; NULL: none */
+	const struct client_results *client; /* NULL: no result of a load generator was given */
+	const struct inference_slo *slo;     /* NULL: no limits were given */
+	const struct peaks *peaks;           /* of devices; NULL: none were given */
 	/* Set by report_counts_init(). */
 	const struct range_use *ranges;
 	const struct step_use *steps;

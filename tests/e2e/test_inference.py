@@ -422,3 +422,41 @@ def test_what_is_too_short_has_no_energy(energy_recorded, sonde, report):
     if inference["energy"]["reason"]:
         assert inference["joules_per_output_token"] is None
         assert inference["energy"]["reason"] in sonde("report", capture, check=0).stdout
+
+
+def bench_result(path, sent, **more):
+    """What `vllm bench serve --save-result --save-detailed` writes, of {start, ttft, itl, tokens, error} in seconds."""
+    lists = {"ttfts": "ttft", "itls": "itl", "output_lens": "tokens", "errors": "error", "start_times": "start"}
+    data = {"backend": "vllm", "completed": len(sent), **{name: [each[key] for each in sent] for name, key in lists.items()}}
+    path.write_text(json.dumps({**data, **more}))
+    return path
+
+
+def test_the_load_generators_view_beside_the_servers(recorded, report, sonde, tmp_path):
+    capture, _ = recorded
+    requests = sorted(report(capture)["inference"]["requests"], key=lambda request: request["begin_ns"])
+    sent = [{"start": 100 + 0.001 * i, "ttft": request["ttft_ns"] / 1e9 + 0.005, "itl": [gap / 1e9 for gap in request["itl_ns"]],
+             "tokens": request["output_tokens"], "error": ""} for i, request in enumerate(requests)]
+    found = report(capture, "--load-results", bench_result(tmp_path / "r.json", sent))["client"]
+    assert [found[key] for key in ("requests", "failed", "joined", "same_tokens")] == [3, 0, 3, 3]
+    rows = {(row["what"], row["seen_by"]): row for row in found["rows"]}
+    assert rows["TTFT", "way"]["p50_ns"] == pytest.approx(5e6, abs=2) and rows["TTFT", "way"]["maximum_ns"] == pytest.approx(5e6, abs=2)
+    assert rows["TTFT", "server"]["maximum_ns"] == max(request["ttft_ns"] for request in requests)
+    assert rows["E2E", "client"]["count"] == 3 and rows["ITL", "client"]["p50_ns"] == pytest.approx(rows["ITL", "server"]["p50_ns"], abs=1)
+    # A request that others sent before, and one that failed: the rest is joined by its tokens.
+    failed = {"start": 101, "ttft": 0.0, "itl": [], "tokens": 0, "error": "refused"}
+    found = report(capture, "--load-results", bench_result(tmp_path / "r.json", sent[1:]))["client"]
+    assert (found["joined"], found["same_tokens"]) == (2, 2)
+    found = report(capture, "--load-results", bench_result(tmp_path / "r.json", [*sent, failed]))["client"]
+    assert (found["failed"], found["joined"]) == (1, 3)
+    shown = sonde("report", "--by", "client", "--load-results", tmp_path / "r.json", capture, check=0).stdout
+    assert "3 of 4 requests" in " ".join(shown.split())
+    assert report(capture)["client"] is None
+
+
+def test_a_result_without_lists_and_of_a_trace(recorded, sonde, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text('{"completed": 3}')
+    refused = sonde("report", "--load-results", path, recorded[0])
+    assert refused.status == 1 and "--save-detailed" in refused.stderr
+    assert sonde("report", "--load-results", tmp_path / "none.json", recorded[0]).status == 1
