@@ -6,6 +6,7 @@
 #include "wire/api.h"
 
 #include "inject/nvtx/nvtx.h"
+#include "inject/runtime.h"
 #include "inject/step.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -16,7 +17,12 @@ _Static_assert(WIRE_API_OPEN == WIRE_GATE_OPEN, "programs look at the state them
 
 static bool open_session(const char *path)
 {
-	return path ? nvtx_open_folder(path) : nvtx_open();
+	if (!path)
+		return nvtx_open();
+	if (!nvtx_open_folder(path))
+		return false;
+	runtime_join_session();
+	return true;
 }
 
 static void *text(const char *bytes, size_t length)

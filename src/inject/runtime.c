@@ -78,6 +78,18 @@ static void list_running(bool ret_is_ours[RUNTIMES_MAX])
 	pthread_mutex_unlock(&lock);
 }
 
+void runtime_join_session(void)
+{
+	bool is_ours[RUNTIMES_MAX] = {0};
+	int saved_errno = errno;
+
+	list_running(is_ours);
+	for (size_t i = 0; runtimes[i]; i++)
+		if (is_ours[i] && runtimes[i]->join_session)
+			runtimes[i]->join_session();
+	errno = saved_errno;
+}
+
 /* Children of multiprocessing call it: python/sonde/hooks/child_end.py. */
 __attribute__((visibility("default"))) void sonde_flush(void)
 {

@@ -46,6 +46,8 @@ struct runtime {
 	 * `stop` does, and goes on. NULL: everything is written at once.
 	 */
 	void (*flush)(void);
+	/* The process has moved to another session. NULL: it sees that by itself. */
+	void (*join_session)(void);
 	/*
 	 * A profiler within the program, which traces the same devices, is about to start, or has
 	 * stopped. NULL: it is no rival.
@@ -64,6 +66,8 @@ extern const struct runtime *const runtimes[];
  * the runtime. False: there is no session, or the start failed. errno is kept.
  */
 bool runtime_enter(const struct runtime *runtime);
+/* The process has moved to another session: what runs is told. errno is kept. */
+void runtime_join_session(void);
 /* For who ends by _exit(): the runtimes that were started write what they know. errno is kept. */
 void sonde_flush(void);
 /* Hooks of torch.profiler call it before that starts, and after it has stopped. */

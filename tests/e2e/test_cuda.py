@@ -6,7 +6,9 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -315,6 +317,41 @@ def test_a_profiler_in_the_program(device, doubles, sonde_path, cuda, who, count
     assert part["count"] == count
     assert part["launches"]["count"] == (3 if cuda == "own" else count)
     assert any(words in note for note in data["notes"]), data["notes"]
+
+
+def test_a_program_goes_from_session_to_session(sonde, doubles, sonde_path, tmp_path):
+    """It was started by one recording, and joins others that attach to it: each has names of devices and kernels."""
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    cupti = doubles / "libcupti-double-13.so"
+    folders = tmp_path / "folders"
+    os.mkfifo(folders)
+    play = f"exec {doubles}/play-cupti {library} {cupti} joins < {folders}"
+    first = sonde.start("record", "-q", "--launch-stacks", "off", "-o", tmp_path / "first", "--", "sh", "-c", play,
+                        env={"SONDE_CUPTI": str(cupti)})
+    say = folders.open("w")
+    pid = int(first.stdout.readline().split()[1])
+    first.kill()
+    first.wait(60)
+    for folder in glob.glob(f"/dev/shm/sonde-{first.pid}-*"):
+        shutil.rmtree(folder)
+    for number in (2, 3):
+        capture, session = tmp_path / f"joined-{number}", tmp_path / f"session-{number}"
+        recording = sonde.start("record", "-p", pid, "--session-file", session, "-o", capture)
+        end = time.monotonic() + 60
+        while not (session.exists() and session.read_text().strip()):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        say.write(session.read_text().strip() + "\n")
+        say.flush()
+        assert first.stdout.readline() == "launched\n"
+        recording.send_signal(signal.SIGINT)
+        assert recording.wait(60) == 0
+        data = sonde("report", "--json", capture, check=0).json()
+        assert data["device_work"]["count"] == number
+        assert [(row["name"], row["count"]) for row in data["kernel"]["kernels"]] == [("gemms(float*, float*)", number)]
+        assert data["device_work"]["cuda"]["counts"]["launches"] == number
+        assert len(data["device_work"]["cuda"]["tracers"]) == 1
+    say.close()
 
 
 @pytest.mark.parametrize("activity, is_said", [("CUDA", True), ("CPU", False)])

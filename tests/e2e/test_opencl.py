@@ -8,6 +8,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -756,3 +757,61 @@ def check_idle_stacks(sonde, capture, used, slept_ns, tolerance):
     assert "of idle time of devices" in graph and "[idle: sleep]" in graph
     weighed = sonde("report", "--weight", "gpu-idle", capture, check=0).stdout
     assert "Idle time" in weighed and "[idle: sleep]" in weighed and "Why devices were idle" in weighed
+
+
+JOINS = TRAIN[: TRAIN.index("for _ in range(200)")] + """
+import sys
+from sonde import _core
+step_forward()
+queue.finish()
+print("ready", flush=True)
+for line in sys.stdin:
+    _core.open_session(line.strip())
+    for _ in range(3):
+        step_forward()
+    queue.finish()
+    print("launched", flush=True)
+"""
+
+
+def test_a_program_goes_from_session_to_session(sonde, opencl, tmp_path):
+    """As with CUDA (test_cuda.py): the recordings that it joins have the names of devices, queues and kernels."""
+    script, folders = tmp_path / "joins.py", tmp_path / "folders"
+    script.write_text(JOINS)
+    os.mkfifo(folders)
+    first = sonde.start("record", "-q", "-o", tmp_path / "first", "--", "sh", "-c",
+                        f"echo $$; exec /usr/bin/python3 {script} < {folders}",
+                        env={"PYOPENCL_NO_CACHE": "1", "PYOPENCL_CTX": "0", "PYTHONWARNINGS": "ignore"})
+    say = folders.open("w")
+    pid = int(first.stdout.readline())
+    assert first.stdout.readline() == "ready\n"
+    first.kill()
+    first.wait(60)
+    for folder in glob.glob(f"/dev/shm/sonde-{first.pid}-*"):
+        shutil.rmtree(folder)
+    capture, session = tmp_path / "joined", tmp_path / "session"
+    recording = sonde.start("record", "-p", pid, "--session-file", session, "-o", capture)
+    end = time.monotonic() + 60
+    while not (session.exists() and session.read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    say.write(session.read_text().strip() + "\n")
+    say.flush()
+    assert first.stdout.readline() == "launched\n"
+    recording.send_signal(signal.SIGINT)
+    assert recording.wait(60) == 0
+    say.close()
+    data = sonde("report", "--json", capture, check=0).json()
+    assert [(row["name"], row["count"]) for row in data["kernel"]["kernels"]] == [("forward", 3)]
+    assert data["device_work"]["devices"][0]["name"].startswith("pthread")
+
+
+def test_it_is_said_why_an_attached_program_has_no_device_work(sonde, opencl, tmp_path):
+    code = "import ctypes, sys; ctypes.CDLL('libOpenCL.so.1'); print('ready', flush=True); sys.stdin.read()"
+    program = subprocess.Popen(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    sonde.started.append(program)
+    assert program.stdout.readline() == "ready\n"
+    done = sonde("record", "-d", "0.2", "-p", program.pid, "-o", tmp_path / "c", check=0)
+    program.communicate()
+    text = " ".join(done.stderr.split())
+    assert f"device work of python3 ({program.pid}), which uses OpenCL, is not recorded" in text, done.stderr

@@ -197,6 +197,70 @@ static void add_injected_notes(struct session *session)
 			(unsigned long long)account->graph_events_lost);
 }
 
+/* The runtime that it gives work to devices with; NULL: none that is seen. */
+static const char *device_runtime(struct session *session, const struct process *process)
+{
+	static const struct {
+		const char *library, *name;
+	} runtimes[] = {{"/libcuda.so", "CUDA"}, {"/libOpenCL.so", "OpenCL"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
+		for (size_t k = 0; k < process->mapping_count; k++) {
+			const struct mapped_file *file =
+				address_spaces_file(session->spaces, process->mappings[k].file);
+
+			if (process->mappings[k].kind == MAPPING_FILE && file && file->path &&
+				strstr(file->path, runtimes[i].library))
+				return runtimes[i].name;
+		}
+	return NULL;
+}
+
+static bool is_in_session(struct target_rings *rings, uint32_t pid)
+{
+	struct target_process process;
+	bool is_found = false;
+	size_t position = 0;
+
+	if (!rings)
+		return false;
+	target_rings_lock(rings);
+	while (!is_found && target_rings_next(rings, &position, &process))
+		is_found = process.pid == pid;
+	target_rings_unlock(rings);
+	return is_found;
+}
+
+/* Drivers load sonde's library when a program first uses them, and only where it says so. */
+static void add_attached_note(struct session *session)
+{
+	const struct process *process, *first = NULL;
+	const char *runtime, *first_runtime = NULL;
+	size_t position = 0, others = 0;
+	char more[64] = "";
+
+	if (session->options->command || session->options->scope == SESSION_SCOPE_CPU)
+		return;
+	while ((process = address_spaces_next(session->spaces, &position))) {
+		runtime = device_runtime(session, process);
+		if (!runtime || is_in_session(session->device.rings, process->pid))
+			continue;
+		others += first != NULL;
+		first_runtime = first ? first_runtime : runtime;
+		first = first ? first : process;
+	}
+	if (!first)
+		return;
+	if (others)
+		snprintf(more, sizeof(more), ", and that of %zu other%s", others,
+			others > 1 ? "s" : "");
+	add_note(session->result,
+		"device work of %s (%u), which uses %s%s, is not recorded: a driver loads sonde's "
+		"library when the program starts to use it. Start the program with sonde record; "
+		"one that was may join this session with sonde_open_session()",
+		first->name, first->pid, first_runtime, more);
+}
+
 static void add_device_notes(struct session *session)
 {
 	const struct capture_device_stats *stats = &session->result->stats.device;
@@ -204,6 +268,7 @@ static void add_device_notes(struct session *session)
 
 	if (device->note.text[0])
 		add_note(session->result, "%s", device->note.text);
+	add_attached_note(session);
 	for (size_t i = 0; i < SESSION_DOORS_MAX; i++) {
 		const struct session_door_note *note = &device->door_notes[i];
 

@@ -142,6 +142,7 @@ const struct runtime cuda_runtime = {
 	.start = start,
 	.stop = stop,
 	.flush = cuda_writer_flush,
+	.join_session = cuda_writer_flush,
 	.meet_profiler = cuda_writer_meet_profiler,
 	.fork_child = in_child,
 };

@@ -130,6 +130,8 @@ uint64_t cuda_served_launches(void);
 void cuda_forget_launches(void);
 uint64_t cuda_dropped(void);
 void cuda_send_counts(void);
+/* From here on they count anew. */
+void cuda_reset_counts(void);
 
 /* ---- ids.c: on the writer ---- */
 
@@ -151,6 +153,8 @@ void cuda_note(unsigned note, const char *format, ...) __attribute__((format(pri
 void cuda_note_faults(enum cupti_when when);
 /* The sentence for a refusal of CUPTI; `holder` may be "". */
 void cuda_note_refusal(cupti_result result, const char *holder);
+/* On the writer, in another session: what the tracer is and does wrong is said again. */
+void cuda_repeat_notes(void);
 /* On the writer; false while some wait for the gate. */
 bool cuda_send_notes(void);
 

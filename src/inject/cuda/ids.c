@@ -15,9 +15,10 @@
 
 /* An open hash of what has an id: kernel names by their text, streams by their number. */
 struct interned {
-	uint64_t hash; /* 0: free */
-	char *text;    /* NULL: the hash is the key */
-	uint32_t id;   /* 0: not sent yet */
+	uint64_t hash;    /* 0: free */
+	char *text;       /* NULL: the hash is the key */
+	uint32_t id;      /* 0: none yet */
+	uint32_t sent_to; /* inject_image(): what one session knows, the next one does not */
 };
 
 struct interner {
@@ -90,12 +91,16 @@ static struct interned *intern(struct interner *interner, uint64_t hash, const c
 	return place;
 }
 
+static bool is_sent(const struct interned *place)
+{
+	return place->id && place->sent_to == inject_image();
+}
+
 /* Long names go in parts; an id is given when all of it found room. */
 static uint32_t define_name(const char *name, struct interned *place)
 {
-	uint32_t id;
+	uint32_t id = place->id ? place->id : CUDA_ID_BASE | ++names.last_id;
 
-	id = CUDA_ID_BASE | ++names.last_id;
 	if (!cuda_define(WIRE_RECORD_DEVICE_NAME, id, 0, name))
 		return 0;
 	for (size_t rest = strlen(name); rest > WIRE_DEVICE_TEXT_BYTES;
@@ -104,6 +109,7 @@ static uint32_t define_name(const char *name, struct interned *place)
 			    name + strlen(name) - rest + WIRE_DEVICE_TEXT_BYTES))
 			return 0;
 	place->id = id;
+	place->sent_to = inject_image();
 	return id;
 }
 
@@ -114,7 +120,7 @@ static uint32_t define_name(const char *name, struct interned *place)
 static struct known_name {
 	const char *name; /* CUPTI's */
 	const char *text; /* of the interner */
-	uint32_t id;
+	uint32_t id, sent_to;
 } known_names[KNOWN_NAMES];
 
 /* Where the name is, or goes: the first of some places that is free or its own. */
@@ -138,12 +144,13 @@ uint32_t cuda_name_id(const char *name)
 
 	if (!name)
 		return 0;
-	if (known->name == name && !strcmp(known->text, name))
+	if (known->name == name && known->sent_to == inject_image() && !strcmp(known->text, name))
 		return known->id;
 	place = intern(&names, hash_text(name), name);
-	if (!place || (!place->id && !define_name(name, place)))
+	if (!place || (!is_sent(place) && !define_name(name, place)))
 		return 0;
-	*known = (struct known_name){.name = name, .text = place->text, .id = place->id};
+	*known = (struct known_name){
+		.name = name, .text = place->text, .id = place->id, .sent_to = place->sent_to};
 	return known->id;
 }
 
@@ -154,7 +161,8 @@ uint32_t cuda_name_id(const char *name)
 static struct gpu {
 	struct wire_device_gpu record;
 	char name[WIRE_DEVICE_TEXT_BYTES]; /* "": CUPTI gave none */
-	bool is_sent, is_visible;
+	uint32_t sent_to;                  /* inject_image() */
+	bool is_visible;
 } gpus[MAX_GPUS];
 static size_t gpu_count;
 
@@ -173,11 +181,12 @@ static uint32_t device_id_of(uint32_t ordinal)
 
 static void send_gpu(struct gpu *gpu)
 {
-	if (gpu->is_sent || !inject_is_writable())
+	if (gpu->sent_to == inject_image() || !inject_is_writable())
 		return;
 	if (gpu->name[0] && !cuda_define(WIRE_RECORD_DEVICE_DEVICE, gpu->record.id, 0, gpu->name))
 		return;
-	gpu->is_sent = cuda_write(&gpu->record.record);
+	if (cuda_write(&gpu->record.record))
+		gpu->sent_to = inject_image();
 }
 
 void cuda_send_gpus(void)
@@ -199,14 +208,16 @@ uint32_t cuda_device_id(uint32_t ordinal)
 		return id;
 	}
 	place = intern(&devices, ordinal + 1ULL, NULL);
-	if (!place || place->id)
+	if (!place || is_sent(place))
 		return id;
 	if (ordinal == HOST_ORDINAL)
 		snprintf(text, sizeof(text), "CUDA graphs of no known device");
 	else
 		snprintf(text, sizeof(text), "CUDA device %u", ordinal);
-	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text))
+	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text)) {
 		place->id = id;
+		place->sent_to = inject_image();
+	}
 	return id;
 }
 
@@ -216,9 +227,9 @@ uint32_t cuda_queue_id(uint32_t device, uint32_t context, uint32_t stream)
 	char text[64];
 	uint32_t id;
 
-	if (!place || place->id)
+	if (!place || is_sent(place))
 		return place ? place->id : 0;
-	id = CUDA_ID_BASE | ++streams.last_id;
+	id = place->id ? place->id : CUDA_ID_BASE | ++streams.last_id;
 	if (context > 1)
 		snprintf(text, sizeof(text), "stream %u of context %u", stream, context);
 	else
@@ -226,6 +237,7 @@ uint32_t cuda_queue_id(uint32_t device, uint32_t context, uint32_t stream)
 	if (!cuda_define(WIRE_RECORD_DEVICE_QUEUE, id, cuda_device_id(device), text))
 		return 0;
 	place->id = id;
+	place->sent_to = inject_image();
 	return id;
 }
 
@@ -246,7 +258,7 @@ void cuda_take_device(const struct cupti_device *record)
 		return;
 	if (!gpu)
 		gpu = &gpus[gpu_count++];
-	gpu->is_sent = false;
+	gpu->sent_to = 0;
 	gpu->is_visible = record->cuda_visible;
 	gpu->record = (struct wire_device_gpu){
 		.record = {.type = WIRE_RECORD_DEVICE_GPU, .length_bytes = sizeof(gpu->record)},

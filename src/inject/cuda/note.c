@@ -66,6 +66,16 @@ bool cuda_send_notes(void)
 	return all;
 }
 
+void cuda_repeat_notes(void)
+{
+	for (size_t i = 0; i < MAX_NOTES; i++) {
+		uint32_t told = NOTE_TOLD;
+
+		if (notes[i].note == WIRE_NOTE_TRACER || notes[i].note == WIRE_NOTE_FAULTY)
+			atomic_compare_exchange_strong(&notes[i].state, &told, NOTE_READY);
+	}
+}
+
 static int name_holder(struct dl_phdr_info *info, size_t size, void *context)
 {
 	static const struct {

@@ -340,11 +340,10 @@ void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context
 	dropped += cupti_dropped(&cuda.cupti, context, stream);
 }
 
-void cuda_send_counts(void)
+/* Of all sessions; and of those before this one. */
+static struct wire_device_counts count_all(void)
 {
-	struct wire_device_counts out = {
-		.record = {.type = WIRE_RECORD_DEVICE_COUNTS, .length_bytes = sizeof(out)},
-		.time_ns = inject_now_ns(),
+	return (struct wire_device_counts){
 		.launches = atomic_load_explicit(&cuda.launches, memory_order_relaxed),
 		.captured = atomic_load_explicit(&cuda.captured, memory_order_relaxed),
 		.activities = activities,
@@ -358,16 +357,49 @@ void cuda_send_counts(void)
 		.foreign_buffers =
 			atomic_load_explicit(&cuda.foreign_buffers, memory_order_relaxed),
 		.waited_out = waited_out,
+		.repeated = repeated,
 	};
+}
+
+static struct wire_device_counts before;
+
+void cuda_reset_counts(void)
+{
+	before = count_all();
+}
+
+static struct wire_device_counts count(void)
+{
+	struct wire_device_counts all = count_all();
+
+	return (struct wire_device_counts){
+		.record = {.type = WIRE_RECORD_DEVICE_COUNTS, .length_bytes = sizeof(all)},
+		.time_ns = inject_now_ns(),
+		.launches = all.launches - before.launches,
+		.captured = all.captured - before.captured,
+		.activities = all.activities - before.activities,
+		.untimed = all.untimed - before.untimed,
+		.dropped = all.dropped - before.dropped,
+		.unknown_nodes = all.unknown_nodes - before.unknown_nodes,
+		.lost_graph_events = all.lost_graph_events - before.lost_graph_events,
+		.refused_buffers = all.refused_buffers - before.refused_buffers,
+		.foreign_buffers = all.foreign_buffers - before.foreign_buffers,
+		.waited_out = all.waited_out - before.waited_out,
+		.repeated = all.repeated - before.repeated,
+	};
+}
+
+void cuda_send_counts(void)
+{
+	struct wire_device_counts out = count();
 	unsigned pauses = 0;
 
-	out.repeated = repeated;
 	while (!inject_write(&out.record)) {
 		if (!wait_for_room(++pauses)) {
 			waited_out++;
 			return;
 		}
-		out.repeated = repeated; /* its own tries count, too */
+		out.repeated = repeated - before.repeated; /* its own tries count, too */
 	}
 	wait_for_room(0);
 }

@@ -272,10 +272,30 @@ static void hand_over(void)
 	inject_set_held(WIRE_HELD_SENT);
 }
 
+static uint32_t session_image; /* of the session that records are sent to; 0: none yet */
+
+/* The process has moved to another session, which knows nothing of what the last one was sent. */
+static bool is_other_session(void)
+{
+	return session_image && session_image != inject_image();
+}
+
+static void meet_session(void)
+{
+	if (is_other_session()) {
+		cuda_repeat_notes();
+		cuda_reset_counts();
+	}
+	session_image = inject_image();
+}
+
 static void begin_window(void)
 {
-	if (!kinds_are_on)
+	meet_session();
+	if (!kinds_are_on) { /* after the end of another session */
 		enable_kinds(true);
+		cuda_note_faults(CUPTI_AGAIN);
+	}
 	cuda_forget_launches();
 	cuda.is_tracing = true;
 	cuda_enable_calls(true);
@@ -314,6 +334,8 @@ static void follow_gate(void)
 	if (open && !cuda.is_tracing) {
 		/* What ended before the window goes while it is not recorded. */
 		flush(0);
+		begin_window();
+	} else if (open && is_other_session()) {
 		begin_window();
 	} else if (!open && cuda.is_tracing) {
 		end_window();

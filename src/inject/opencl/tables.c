@@ -38,10 +38,21 @@ static int64_t find_slot(_Atomic uint64_t *keys, uint32_t count, uint64_t key)
 	return -1;
 }
 
+/* What one session knows, the next one does not. */
+static bool is_sent(const _Atomic uint32_t *sent_to)
+{
+	return atomic_load_explicit(sent_to, memory_order_relaxed) == inject_image();
+}
+
+static void set_sent(_Atomic uint32_t *sent_to)
+{
+	atomic_store_explicit(sent_to, inject_image(), memory_order_relaxed);
+}
+
 /* ---- names ---- */
 
 static _Atomic uint64_t name_keys[MAX_NAMES];
-static _Atomic bool name_is_sent[MAX_NAMES];
+static _Atomic uint32_t name_sent_to[MAX_NAMES]; /* inject_image() */
 
 static uint64_t hash_text(const char *text)
 {
@@ -58,9 +69,9 @@ uint32_t opencl_name(const char *name)
 
 	if (at < 0)
 		return 0;
-	if (!atomic_load_explicit(&name_is_sent[at], memory_order_relaxed) &&
+	if (!is_sent(&name_sent_to[at]) &&
 		inject_define(WIRE_RECORD_DEVICE_NAME, (uint32_t)at + 1, 0, name))
-		atomic_store_explicit(&name_is_sent[at], true, memory_order_relaxed);
+		set_sent(&name_sent_to[at]);
 	return (uint32_t)at + 1;
 }
 
@@ -87,7 +98,7 @@ uint32_t opencl_kernel_name(cl_handle kernel)
 	if (at < 0 || !kernel)
 		return ask_name(kernel);
 	name = atomic_load_explicit(&kernel_names[at], memory_order_relaxed);
-	if (!name || !atomic_load_explicit(&name_is_sent[name - 1], memory_order_relaxed)) {
+	if (!name || !is_sent(&name_sent_to[name - 1])) {
 		name = ask_name(kernel);
 		atomic_store_explicit(&kernel_names[at], name, memory_order_relaxed);
 	}
@@ -105,7 +116,7 @@ void opencl_kernel_created(cl_handle kernel)
 /* ---- devices ---- */
 
 static _Atomic uint64_t device_keys[MAX_DEVICES];
-static _Atomic bool device_is_sent[MAX_DEVICES];
+static _Atomic uint32_t device_sent_to[MAX_DEVICES];
 
 static uint32_t device_id(cl_handle device)
 {
@@ -117,7 +128,7 @@ static bool define_device(uint32_t id)
 	char name[MAX_NAME_BYTES] = "";
 	cl_handle device;
 
-	if (!id || atomic_load_explicit(&device_is_sent[id - 1], memory_order_relaxed))
+	if (!id || is_sent(&device_sent_to[id - 1]))
 		return true;
 	device = (cl_handle)(uintptr_t)atomic_load_explicit(
 		&device_keys[id - 1], memory_order_relaxed);
@@ -125,7 +136,7 @@ static bool define_device(uint32_t id)
 	(device, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
 	if (!inject_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, name))
 		return false;
-	atomic_store_explicit(&device_is_sent[id - 1], true, memory_order_relaxed);
+	set_sent(&device_sent_to[id - 1]);
 	return true;
 }
 
@@ -133,7 +144,7 @@ static bool define_device(uint32_t id)
 
 static _Atomic uint64_t queue_keys[MAX_QUEUES];
 static _Atomic uint32_t queue_is_known[MAX_QUEUES]; /* the entry below is whole */
-static _Atomic bool queue_is_sent[MAX_QUEUES];
+static _Atomic uint32_t queue_sent_to[MAX_QUEUES];
 static struct opencl_queue queues[MAX_QUEUES];
 
 /* Asks the driver what is not known from the queue's creation. */
@@ -148,7 +159,7 @@ static void complete(struct opencl_queue *entry, cl_handle queue, uint32_t id)
 	entry->is_timed = properties & CL_QUEUE_PROFILING_ENABLE;
 	entry->device = device ? device_id(device) : 0;
 	entry->id = id;
-	atomic_store_explicit(&queue_is_sent[id - 1], false, memory_order_relaxed);
+	atomic_store_explicit(&queue_sent_to[id - 1], 0, memory_order_relaxed);
 }
 
 const struct opencl_queue *opencl_queue(cl_handle queue)
@@ -168,13 +179,13 @@ const struct opencl_queue *opencl_queue(cl_handle queue)
 
 void opencl_queue_define(const struct opencl_queue *queue)
 {
-	_Atomic bool *is_sent = &queue_is_sent[queue->id - 1];
+	_Atomic uint32_t *sent_to = &queue_sent_to[queue->id - 1];
 
-	if (atomic_load_explicit(is_sent, memory_order_relaxed))
+	if (is_sent(sent_to))
 		return;
 	if (define_device(queue->device) &&
 		inject_define(WIRE_RECORD_DEVICE_QUEUE, queue->id, queue->device, ""))
-		atomic_store_explicit(is_sent, true, memory_order_relaxed);
+		set_sent(sent_to);
 }
 
 void opencl_queue_created(cl_handle queue, bool is_timed_for_us, const cl_ulong *given)

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "double.h"
+#include "wire/api.h"
 #include "wire/device.h"
 #include "wire/ring.h"
 
@@ -1022,6 +1023,34 @@ static int play_profiler(void)
 	return 0;
 }
 
+/* Joins the sessions whose folders it reads, and launches in each as often as its number says. */
+static int play_joins(void)
+{
+	const struct wire_api *(*api)(uint32_t) = NULL;
+	char folder[256];
+	uint32_t id = 1;
+
+	*(void **)&api = dlsym(injected, "sonde_api");
+	launch(id);
+	emit_kernel(id++);
+	printf("ready %d\n", (int)getpid());
+	fflush(stdout);
+	for (unsigned session = 2; fgets(folder, sizeof(folder), stdin); session++) {
+		folder[strcspn(folder, "\n")] = '\0';
+		if (!api(WIRE_API_VERSION)->open_session(folder) || !wait_for(is_tracing))
+			return 9;
+		for (unsigned i = 0; i < session; i++) {
+			launch(id);
+			emit_kernel(id++);
+		}
+		if (!wait_for_records())
+			return 9;
+		printf("launched\n");
+		fflush(stdout);
+	}
+	return 0;
+}
+
 /* Taken over in a program that never waits. */
 static int play_taken_unnoticed(void)
 {
@@ -1075,6 +1104,7 @@ static const struct {
 	{"long-kernel", play_long_kernel},
 	{"taken-unnoticed", play_taken_unnoticed},
 	{"profiler", play_profiler},
+	{"joins", play_joins},
 };
 
 static void load_others(void)
