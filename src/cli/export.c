@@ -36,7 +36,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 		errmsg_set(err, -EINVAL,
 			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
 			"firefox, pprof, otlp, chrome, chakra, pftrace, csv, tables, json, jsonl, memory, "
-			"perf-script, roofline, vllm-csv), "
+			"collectives, perf-script, roofline, vllm-csv), "
 			"or by the output's extension, such as -o profile.svg");
 	return best;
 }
@@ -98,7 +98,7 @@ static int export_run(int count, char **positional)
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "firefox", "pprof",
 	"otlp", "chrome", "chakra", "pftrace", "csv", "tables", "json", "jsonl", "memory",
-	"perf-script", "roofline", "vllm-csv", NULL};
+	"collectives", "perf-script", "roofline", "vllm-csv", NULL};
 
 static const struct option export_options[] = {
 	{.short_name = 'f',
@@ -168,6 +168,7 @@ const struct command export_command = {
 		"  jsonl       every event as one JSON object per line, in time order\n"
 		"  perf-script samples as perf script prints them, for tools that read that\n"
 		"  memory      an SVG of the memory of devices over time, of traces with memory events\n"
+		"  collectives an SVG of the bandwidth of collectives by size, of the traces of all ranks\n"
 		"  roofline    an SVG of operators under the roof of the device, of traces with "
 		"sizes of inputs\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"

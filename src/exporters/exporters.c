@@ -20,6 +20,7 @@ const struct exporter *const exporters[] = {
 	&json_exporter,
 	&jsonl_exporter,
 	&memory_exporter,
+	&collectives_exporter,
 	&perf_script_exporter,
 	&roofline_exporter,
 	&vllm_csv_exporter,

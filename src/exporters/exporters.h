@@ -17,7 +17,7 @@ extern const struct exporter otlp_exporter;
 extern const struct exporter perf_script_exporter;
 extern const struct exporter pftrace_exporter;
 extern const struct exporter pprof_exporter;
-extern const struct exporter memory_exporter, roofline_exporter;
+extern const struct exporter memory_exporter, roofline_exporter, collectives_exporter;
 extern const struct exporter speedscope_exporter;
 extern const struct exporter tables_exporter;
 extern const struct exporter vllm_csv_exporter;

@@ -10,17 +10,11 @@
 
 #include "base/escape.h"
 #include "exporters/exporters.h"
+#include "exporters/log_plot.h"
 #include "model/format.h"
 #include "report/rows.h"
 
-/* Pixels. */
-#define WIDTH   1200
-#define HEIGHT  760
-#define LEFT    84
-#define RIGHT   24
-#define TOP     92
-#define BOTTOM  64
-#define LARGEST 26.0 /* radius of all the time */
+#define LARGEST 26.0 /* radius of all the time, in pixels */
 #define LEAST   2.5
 
 /* Decades that are always there: around what devices reach. */
@@ -44,8 +38,7 @@ static const char *const colours[OP_FAMILY_MAX] = {
 
 struct plot {
 	const struct roofline *roofline;
-	struct strbuf *out;
-	int x0, x1, y0, y1; /* powers of ten at the edges */
+	struct log_plot log;
 };
 
 /* ---- where things are ---- */
@@ -58,26 +51,6 @@ static bool is_drawn(const struct roofline_row *row)
 static double rate_of(const struct roofline_row *row)
 {
 	return row->flop * (double)row->count / (double)row->time_ns * 1e9;
-}
-
-static double x_of(const struct plot *plot, double intensity)
-{
-	double part = (log10(intensity) - plot->x0) / (plot->x1 - plot->x0);
-
-	return LEFT + part * (WIDTH - LEFT - RIGHT);
-}
-
-static double y_of(const struct plot *plot, double rate)
-{
-	double part = (log10(rate) - plot->y0) / (plot->y1 - plot->y0);
-
-	return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
-}
-
-static void widen(double *least, double *most, double value)
-{
-	*least = fmin(*least, value);
-	*most = fmax(*most, value);
 }
 
 static bool is_used(const struct plot *plot, enum op_dtype dtype)
@@ -98,64 +71,17 @@ static void set_edges(struct plot *plot)
 	array_foreach (&plot->roofline->rows, row) {
 		if (!is_drawn(row))
 			continue;
-		widen(&x0, &x1, row->flop / row->bytes);
-		widen(&y0, &y1, rate_of(row));
+		log_plot_widen(&x0, &x1, row->flop / row->bytes);
+		log_plot_widen(&y0, &y1, rate_of(row));
 	}
 	for (int i = 0; i < OP_DTYPE_MAX; i++) {
 		if (peaks->flops[i] > 0 && is_used(plot, (enum op_dtype)i))
 			y1 = fmax(y1, peaks->flops[i]);
 	}
-	plot->x0 = (int)floor(log10(x0));
-	plot->x1 = (int)ceil(log10(x1));
-	plot->y0 = (int)floor(log10(fmin(y0, y1)));
-	plot->y1 = MAX((int)ceil(log10(y1)), plot->y0 + 1);
-}
-
-/* ---- the axes ---- */
-
-static void add_line(
-	struct strbuf *out, const char *class_name, double x0, double y0, double x1, double y1)
-{
-	strbuf_addf(out, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
-		class_name, x0, y0, x1, y1);
-}
-
-/* "1", "100", "1 T": what a power of ten is in the axis' own unit. */
-static void add_tick(struct strbuf *out, int power)
-{
-	static const char *const names[] = {"", "k", "M", "G", "T", "P", "E"};
-	int steps = power < 0 ? -1 : power / 3;
-
-	if (steps < 0 || steps >= (int)ARRAY_SIZE(names))
-		strbuf_addf(out, "%g", pow(10, power));
-	else
-		strbuf_addf(
-			out, "%g%s%s", pow(10, power - 3 * steps), steps ? " " : "", names[steps]);
-}
-
-static void add_axes(const struct plot *plot)
-{
-	struct strbuf *out = plot->out;
-
-	for (int power = plot->x0; power <= plot->x1; power++) {
-		double x = x_of(plot, pow(10, power));
-
-		add_line(out, "grid", x, TOP, x, HEIGHT - BOTTOM);
-		strbuf_addf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
-			HEIGHT - BOTTOM + 18, pow(10, power));
-	}
-	for (int power = plot->y0; power <= plot->y1; power++) {
-		double y = y_of(plot, pow(10, power));
-
-		add_line(out, "grid", LEFT, y, WIDTH - RIGHT, y);
-		strbuf_addf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT - 8, y + 4);
-		add_tick(out, power);
-		strbuf_add(out, "</text>\n");
-	}
-	strbuf_addf(out,
-		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">operations for each byte</text>\n"
-		"<text x=\"%d\" y=\"%d\">FLOP/s</text>\n",
-		(LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 40, 24, TOP - 12);
+	plot->log.x0 = (int)floor(log10(x0));
+	plot->log.x1 = (int)ceil(log10(x1));
+	plot->log.y0 = (int)floor(log10(fmin(y0, y1)));
+	plot->log.y1 = MAX((int)ceil(log10(y1)), plot->log.y0 + 1);
 }
 
 /* ---- the roofs ---- */
@@ -164,19 +90,22 @@ static void add_axes(const struct plot *plot)
 static void add_roof(const struct plot *plot, enum op_dtype dtype)
 {
 	const struct peaks *peaks = &plot->roofline->peaks;
-	double peak = peaks->flops[dtype], right = pow(10, plot->x1);
-	double ridge = peaks->bytes_per_s > 0 ? peak / peaks->bytes_per_s : pow(10, plot->x0);
-	double start = fmax(pow(10, plot->x0), pow(10, plot->y0) / fmax(peaks->bytes_per_s, 1));
+	double peak = peaks->flops[dtype], right = pow(10, plot->log.x1);
+	double ridge = peaks->bytes_per_s > 0 ? peak / peaks->bytes_per_s : pow(10, plot->log.x0);
+	double start =
+		fmax(pow(10, plot->log.x0), pow(10, plot->log.y0) / fmax(peaks->bytes_per_s, 1));
 
 	if (ridge > start && peaks->bytes_per_s > 0)
-		add_line(plot->out, "roof", x_of(plot, start),
-			y_of(plot, start * peaks->bytes_per_s), x_of(plot, ridge),
-			y_of(plot, peak));
-	add_line(plot->out, "roof", x_of(plot, fmin(ridge, right)), y_of(plot, peak),
-		x_of(plot, right), y_of(plot, peak));
-	strbuf_addf(plot->out,
+		log_plot_line(plot->log.out, "roof", log_plot_x(&plot->log, start),
+			log_plot_y(&plot->log, start * peaks->bytes_per_s),
+			log_plot_x(&plot->log, ridge), log_plot_y(&plot->log, peak));
+	log_plot_line(plot->log.out, "roof", log_plot_x(&plot->log, fmin(ridge, right)),
+		log_plot_y(&plot->log, peak), log_plot_x(&plot->log, right),
+		log_plot_y(&plot->log, peak));
+	strbuf_addf(plot->log.out,
 		"<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s: %g TFLOP/s</text>\n",
-		WIDTH - RIGHT - 4, y_of(plot, peak) - 6, op_dtype_name(dtype), peak / 1e12);
+		LOG_PLOT_WIDTH - LOG_PLOT_RIGHT - 4, log_plot_y(&plot->log, peak) - 6,
+		op_dtype_name(dtype), peak / 1e12);
 }
 
 static void add_roofs(const struct plot *plot)
@@ -192,7 +121,7 @@ static void add_roofs(const struct plot *plot)
 static void add_tooltip(const struct plot *plot, const struct roofline_row *row)
 {
 	const struct intern *strings = &plot->roofline->strings;
-	struct strbuf *out = plot->out;
+	struct strbuf *out = plot->log.out;
 
 	strbuf_add(out, "<title>");
 	escape_xml(out, intern_get(strings, row->name));
@@ -219,11 +148,13 @@ static size_t add_points(const struct plot *plot)
 
 		if (!is_drawn(row))
 			continue;
-		strbuf_addf(plot->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\">",
-			x_of(plot, row->flop / row->bytes), y_of(plot, rate_of(row)),
-			fmax(radius, LEAST), colours[row->family]);
+		strbuf_addf(plot->log.out,
+			"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\">",
+			log_plot_x(&plot->log, row->flop / row->bytes),
+			log_plot_y(&plot->log, rate_of(row)), fmax(radius, LEAST),
+			colours[row->family]);
 		add_tooltip(plot, row);
-		strbuf_add(plot->out, "</circle>\n");
+		strbuf_add(plot->log.out, "</circle>\n");
 		drawn++;
 	}
 	return drawn;
@@ -231,21 +162,16 @@ static size_t add_points(const struct plot *plot)
 
 static void add_legend(const struct plot *plot)
 {
-	int x = LEFT;
+	int x = LOG_PLOT_LEFT;
 
 	for (int family = 0; family < OP_FAMILY_MAX; family++) {
-		const char *name = op_family_name((enum op_family)family);
 		bool is_there = false;
 
 		array_foreach (&plot->roofline->rows, row)
 			is_there |= is_drawn(row) && (int)row->family == family;
-		if (!is_there)
-			continue;
-		strbuf_addf(plot->out,
-			"<circle cx=\"%d\" cy=\"60\" r=\"6\" fill=\"%s\"/><text x=\"%d\" "
-			"y=\"64\">%s</text>\n",
-			x + 6, colours[family], x + 18, name);
-		x += 36 + 8 * (int)strlen(name);
+		if (is_there)
+			x = log_plot_legend(plot->log.out, x, colours[family],
+				op_family_name((enum op_family)family));
 	}
 }
 
@@ -255,24 +181,14 @@ static void add_head(const struct plot *plot, const char *title)
 {
 	const struct roofline *roofline = plot->roofline;
 
-	strbuf_addf(plot->out,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-		"viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
-		"<style>text { fill: #333a44; } .grid { stroke: #e3e7ec; } .roof { stroke: "
-		"#333a44; stroke-width: 1.5; } circle { fill-opacity: 0.75; }</style>\n"
-		"<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n<text x=\"%d\" y=\"26\" "
-		"font-size=\"17\">",
-		WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT);
-	escape_xml(plot->out, title);
-	strbuf_addf(plot->out, "</text>\n<text x=\"%d\" y=\"44\">", LEFT);
+	log_plot_head(plot->log.out, title);
 	if (roofline->has_peaks) {
-		escape_xml(plot->out, roofline->peaks.device ?: "peaks of --peak");
-		strbuf_addf(plot->out, ", %g TB/s", roofline->peaks.bytes_per_s / 1e12);
+		escape_xml(plot->log.out, roofline->peaks.device ?: "peaks of --peak");
+		strbuf_addf(plot->log.out, ", %g TB/s", roofline->peaks.bytes_per_s / 1e12);
 	} else {
-		strbuf_add(plot->out, "the device's peaks are not known: --peak gives them");
+		strbuf_add(plot->log.out, "the device's peaks are not known: --peak gives them");
 	}
-	strbuf_add(plot->out, "</text>\n");
+	strbuf_add(plot->log.out, "</text>\n");
 }
 
 static void draw(struct plot *plot, const char *title)
@@ -281,21 +197,21 @@ static void draw(struct plot *plot, const char *title)
 
 	set_edges(plot);
 	add_head(plot, title);
-	add_axes(plot);
+	log_plot_axes(&plot->log, "operations for each byte", "FLOP/s", false);
 	add_roofs(plot);
 	drawn = add_points(plot);
 	add_legend(plot);
-	strbuf_addf(plot->out,
+	strbuf_addf(plot->log.out,
 		"<text x=\"%d\" y=\"%d\">%zu of %zu shapes; the others have no operations, or "
 		"costs that are not known. Areas: time.</text>\n</svg>\n",
-		LEFT, HEIGHT - 8, drawn, plot->roofline->rows.count);
+		LOG_PLOT_LEFT, LOG_PLOT_HEIGHT - 8, drawn, plot->roofline->rows.count);
 }
 
 static int write_plot(const struct trace_report *trace, const struct export_options *options,
 	struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_roofline_ struct roofline roofline = {0};
-	struct plot plot = {.roofline = &roofline, .out = out};
+	struct plot plot = {.roofline = &roofline, .log = {.out = out}};
 	int r = roofline_init(&roofline, trace->views, trace->count, options->peaks);
 
 	if (r < 0)

@@ -312,8 +312,9 @@ static void try_exporters(const char *path)
 		if ((*exporter)->shows == SELECTION_TRACES && !shared_model->device_works.count)
 			continue; /* there is nothing for it */
 		if (strcmp((*exporter)->name, "roofline") == 0 ||
+			strcmp((*exporter)->name, "collectives") == 0 ||
 			strcmp((*exporter)->name, "memory") == 0)
-			continue; /* these captures have neither sizes of inputs nor allocations */
+			continue; /* these captures have no sizes, collectives or allocations */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
 		/* A capture's writer deflates later what it had no memory for. */

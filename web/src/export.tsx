@@ -20,6 +20,7 @@ const FORMATS: [string, string, boolean][] = [
   ["chakra", "Chakra trace", false],
   ["roofline", "operators under the roof (SVG)", false],
   ["memory", "memory over time (SVG)", false],
+  ["collectives", "bandwidth of collectives (SVG)", false],
 ];
 
 // What is being made, or why it could not be.
