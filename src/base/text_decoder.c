@@ -32,6 +32,7 @@ struct text_decoder {
 	struct chunk chunks[CHUNKS];
 	unsigned filled, emptied;
 	bool ended, stop;
+	bool is_readers; /* a plain file, which its reader goes on with by itself */
 	int error;
 	enum text_damage damage;
 	uint64_t position;
@@ -311,15 +312,21 @@ int text_decoder_start(
 	return 0;
 }
 
-struct text_decoder *text_decoder_stop(struct text_decoder *decoder)
+static void end_thread(struct text_decoder *decoder)
 {
-	if (!decoder)
-		return NULL;
 	pthread_mutex_lock(&decoder->lock);
 	decoder->stop = true;
 	pthread_cond_signal(&decoder->changed);
 	pthread_mutex_unlock(&decoder->lock);
 	pthread_join(decoder->thread, NULL);
+}
+
+struct text_decoder *text_decoder_stop(struct text_decoder *decoder)
+{
+	if (!decoder)
+		return NULL;
+	if (!decoder->is_readers)
+		end_thread(decoder);
 	release(decoder);
 	return NULL;
 }
@@ -330,7 +337,7 @@ static struct chunk *wait_for_chunk(struct text_decoder *decoder)
 	struct chunk *chunk = &decoder->chunks[decoder->emptied % CHUNKS];
 
 	pthread_mutex_lock(&decoder->lock);
-	while (decoder->filled == decoder->emptied && !decoder->ended)
+	while (decoder->filled == decoder->emptied && !decoder->ended && !decoder->is_readers)
 		pthread_cond_wait(&decoder->changed, &decoder->lock);
 	if (decoder->filled == decoder->emptied)
 		chunk = NULL;
@@ -377,6 +384,32 @@ ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t lengt
 	memcpy(room, chunk->bytes + decoder->taken, given);
 	decoder->taken += given;
 	return (ssize_t)given;
+}
+
+/* What the thread has read of the plain file is given out first. */
+static void take_over(struct text_decoder *decoder)
+{
+	end_thread(decoder);
+	decoder->is_readers = true;
+}
+
+static ssize_t read_on(struct text_decoder *decoder, char *room, size_t length)
+{
+	ssize_t got = read_file(decoder, room, length);
+
+	decoder->position = decoder->input_bytes;
+	return got;
+}
+
+ssize_t text_decoder_read_rest(struct text_decoder *decoder, char *room, size_t length)
+{
+	ssize_t got;
+
+	if (decoder->form == TEXT_PLAIN && !decoder->is_readers)
+		take_over(decoder);
+	got = text_decoder_read(decoder, room, length);
+	return got == 0 && decoder->is_readers && !decoder->ended ? read_on(decoder, room, length)
+								  : got;
 }
 
 /* The thread has ended when the reader saw the end. */

@@ -22,6 +22,11 @@ struct text_decoder *text_decoder_stop(struct text_decoder *decoder);
 /* Some bytes of text; 0 at the end, or a negative errno of reading the file or -ENOMEM. */
 ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t length);
 /*
+ * The same for all that follows, after which nothing but this is called: of a plain file the
+ * thread is stopped, and the kernel writes where the bytes are wanted.
+ */
+ssize_t text_decoder_read_rest(struct text_decoder *decoder, char *room, size_t length);
+/*
  * The same without a copy: they stay where they are until the next call, and TEXT_BEFORE bytes in
  * front of them are the caller's.
  */

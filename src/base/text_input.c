@@ -209,7 +209,8 @@ int text_input_move(
 
 ssize_t text_input_read(struct text_input *input, char *room, size_t length, struct errmsg *err)
 {
-	ssize_t got = read_text(input, room, length);
+	ssize_t got = input->decoder ? text_decoder_read_rest(input->decoder, room, length)
+				     : read_some(input, room, length);
 
 	return got < 0 ? cannot_read(input, (int)got, err) : got;
 }

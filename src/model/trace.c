@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "base/sort_runs.h"
 
 const struct trace_work trace_no_work = {
@@ -131,9 +133,9 @@ static bool row_is_before(const void *context, uint32_t a, uint32_t b)
 }
 
 /* Gives each track its piece of `rows`, in the file's order. */
-static int deal_rows(struct trace *trace, uint32_t *ret_longest)
+static int deal_rows(struct trace *trace)
 {
-	uint32_t first = 0, longest = 0;
+	uint32_t first = 0;
 	int r;
 
 	array_clear(&trace->rows);
@@ -148,7 +150,6 @@ static int deal_rows(struct trace *trace, uint32_t *ret_longest)
 	array_foreach (&trace->tracks, track) {
 		track->first = first;
 		first += track->count;
-		longest = MAX(longest, track->count);
 		track->count = 0;
 	}
 	for (uint32_t i = 0; i < trace->events.count; i++) {
@@ -156,7 +157,6 @@ static int deal_rows(struct trace *trace, uint32_t *ret_longest)
 
 		trace->rows.items[track->first + track->count++] = i;
 	}
-	*ret_longest = longest;
 	return 0;
 }
 
@@ -198,24 +198,62 @@ static int index_launches(struct trace *trace)
 	return r;
 }
 
+/* ---- all tracks, side by side where that pays ---- */
+
+#define ROWS_FOR_THREADS 500000
+
+/* With the indices 0 … tracks.count: one more than there are tracks. */
+static void for_each_track(
+	const struct trace *trace, void (*run)(size_t index, void *context), void *context)
+{
+	if (trace->events.count >= ROWS_FOR_THREADS) {
+		parallel_each(trace->tracks.count + 1, run, context);
+		return;
+	}
+	for (size_t i = 0; i <= trace->tracks.count; i++)
+		run(i, context);
+}
+
+struct finishing {
+	struct trace *trace;
+	atomic_int status;
+};
+
+static int sort_track(struct trace *trace, const struct trace_track *track)
+{
+	_cleanup_free_ uint32_t *room = malloc(((size_t)track->count + 1) * sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	sort_runs(trace->rows.items + track->first, track->count, room, row_is_before,
+		trace->events.items);
+	return 0;
+}
+
+static void finish_one(size_t index, void *context)
+{
+	struct finishing *finishing = context;
+	struct trace *trace = finishing->trace;
+	int r = 0;
+
+	if (index == 0)
+		r = index_launches(trace);
+	else if (trace->tracks.items[index - 1].count > 1)
+		r = sort_track(trace, &trace->tracks.items[index - 1]);
+	if (r < 0)
+		finishing->status = r;
+}
+
 int trace_finish(struct trace *trace)
 {
-	_cleanup_free_ uint32_t *room = NULL;
-	uint32_t longest;
-	int r = deal_rows(trace, &longest);
+	struct finishing finishing = {.trace = trace};
+	int r = deal_rows(trace);
 
 	parents_forget(trace->parents);
 	if (r < 0)
 		return r;
-	room = malloc(((size_t)longest + 1) * sizeof(*room));
-	if (!room)
-		return -ENOMEM;
-	array_foreach (&trace->tracks, track) {
-		if (track->count) /* there may be no rows at all */
-			sort_runs(trace->rows.items + track->first, track->count, room,
-				row_is_before, trace->events.items);
-	}
-	return index_launches(trace);
+	for_each_track(trace, finish_one, &finishing);
+	return finishing.status;
 }
 
 /* ---- lines of one owner ---- */
@@ -388,21 +426,39 @@ static void find_parents(const struct trace *trace, const struct trace_track *tr
 	}
 }
 
+struct finding {
+	const struct trace *trace;
+	uint32_t *parents;
+	bool python;
+	atomic_int status;
+};
+
+static void find_parents_in(size_t index, void *context)
+{
+	struct finding *finding = context;
+	const struct trace_track *track = &finding->trace->tracks.items[index];
+	_cleanup_free_ uint32_t *open = NULL;
+
+	if (index == finding->trace->tracks.count || !track->count)
+		return;
+	open = malloc(track->count * sizeof(*open));
+	if (open)
+		find_parents(finding->trace, track, finding->python, open, finding->parents);
+	else
+		finding->status = -ENOMEM;
+}
+
 static uint32_t *make_parents(const struct trace *trace, bool python)
 {
-	_cleanup_free_ uint32_t *parents = malloc((trace->events.count + 1) * sizeof(*parents));
-	_cleanup_free_ uint32_t *open = NULL;
-	uint32_t longest = 0;
+	size_t size = (trace->events.count + 1) * sizeof(uint32_t);
+	_cleanup_free_ uint32_t *parents = malloc(size);
+	struct finding finding = {.trace = trace, .parents = parents, .python = python};
 
-	array_foreach (&trace->tracks, track)
-		longest = MAX(longest, track->count);
-	open = malloc(((size_t)longest + 1) * sizeof(*open));
-	if (!parents || !open)
+	if (!parents)
 		return NULL;
-	memset(parents, 0xff, (trace->events.count + 1) * sizeof(*parents));
-	array_foreach (&trace->tracks, track)
-		find_parents(trace, track, python, open, parents);
-	return TAKE_PTR(parents);
+	memset(parents, 0xff, size);
+	for_each_track(trace, find_parents_in, &finding);
+	return finding.status < 0 ? NULL : TAKE_PTR(parents);
 }
 
 static bool has_python(const struct trace *trace)

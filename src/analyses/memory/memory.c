@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyses/memory/stacks.h"
+#include "analyses/trace_order.h"
 
 /* An event, by device and time. */
 struct change {
@@ -26,16 +27,31 @@ static int compare_devices(const struct trace_memory *a, const struct trace_memo
 	return a->device_id < b->device_id ? -1 : a->device_id > b->device_id;
 }
 
-static int compare_changes(const void *left, const void *right)
+static int64_t time_of(const void *change)
 {
-	const struct change *a = left, *b = right;
-	int order = compare_devices(a->memory, b->memory);
+	return ((const struct change *)change)->time_ns;
+}
 
-	if (order)
-		return order;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->event < b->event ? -1 : 1;
+static int64_t device_of(const void *change)
+{
+	return ((const struct change *)change)->memory->device_id;
+}
+
+static int64_t type_of(const void *change)
+{
+	return ((const struct change *)change)->memory->device_type;
+}
+
+/* By device, then by time, then as in the file. */
+static int sort_changes(struct changes *changes)
+{
+	static int64_t (*const keys[])(const void *) = {time_of, device_of, type_of};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(keys); i++)
+		r = trace_order_items(changes->items.items, changes->items.count,
+			sizeof(struct change), keys[i], trace_order_stable);
+	return r;
 }
 
 /* So many calls may lie in one another. */
@@ -74,10 +90,7 @@ static int list_changes(
 		if (r == 0)
 			r = array_append(&changes->items, change);
 	}
-	if (changes->items.count)
-		qsort(changes->items.items, changes->items.count, sizeof(struct change),
-			compare_changes);
-	return r;
+	return r ?: sort_changes(changes);
 }
 
 /* A block: addresses are of a process. */

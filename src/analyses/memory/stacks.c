@@ -20,13 +20,14 @@ int memory_stacks_init(
 	if (!trace->memory.count)
 		return 0;
 	stacks->parents = trace_parents(trace, true);
-	return stacks->parents ? 0 : -ENOMEM;
+	stacks->around = calloc(trace->events.count + 1, sizeof(*stacks->around));
+	return stacks->parents && stacks->around ? 0 : -ENOMEM;
 }
 
 void memory_stacks_done(struct memory_stacks *stacks)
 {
 	map_u64_done(&stacks->given);
-	map_u64_done(&stacks->around);
+	free(stacks->around);
 	map_u64_done(&stacks->inner);
 	array_done(&stacks->frames);
 	array_done(&stacks->path);
@@ -87,22 +88,19 @@ static int find_inner(
 static int find_frame(struct memory_stacks *stacks, uint32_t row, uint32_t *ret_frame)
 {
 	uint32_t frame = MODEL_NONE;
-	uint64_t known;
 	int r = 0;
 
 	array_clear(&stacks->path);
 	for (; r == 0 && row != MODEL_NONE; row = stacks->parents[row]) {
-		if (map_u64_get(&stacks->around, row, &known)) {
-			frame = (uint32_t)known;
+		frame = stacks->around[row] - 1;
+		if (frame != MODEL_NONE)
 			break;
-		}
 		r = array_append(&stacks->path, row);
 	}
 	while (r == 0 && stacks->path.count) {
 		row = stacks->path.items[--stacks->path.count];
 		r = find_inner(stacks, frame, stacks->trace->events.items[row].name, &frame);
-		if (r == 0)
-			r = map_u64_set(&stacks->around, row, frame);
+		stacks->around[row] = frame + 1;
 	}
 	*ret_frame = frame;
 	return r;

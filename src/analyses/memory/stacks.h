@@ -19,8 +19,8 @@ struct memory_stacks {
 	struct intern *texts;    /* what they are put into; 0 is "" */
 	const uint32_t *parents; /* by row */
 	struct map_u64 given;    /* string of trace_memory.others → text */
-	struct map_u64 around; /* row that an allocation lies in, or a row around that → frame */
-	struct map_u64 inner;  /* frame and the name of a row in it → frame */
+	uint32_t *around; /* row that an allocation lies in, or a row around that → frame + 1 */
+	struct map_u64 inner; /* frame and the name of a row in it → frame */
 	ARRAY_OF(struct memory_frame) frames;
 	ARRAY_OF(uint32_t) path; /* of the row that is looked for, as far as it is new */
 };

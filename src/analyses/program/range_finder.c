@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/sort.h"
+#include "analyses/trace_order.h"
 
 struct owned_range {
 	uint64_t start_ns, end_ns;
@@ -34,26 +34,37 @@ static int compare_owned(const void *left, const void *right)
 	return a->range < b->range ? -1 : a->range > b->range;
 }
 
-static int compare_by_thread(const void *left, const void *right)
+static int64_t index_of(const void *moment)
 {
-	const struct range_moment *a = left, *b = right;
-
-	if (a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	return ((const struct range_moment *)moment)->index;
 }
 
-static int compare_by_process(const void *left, const void *right)
+static int64_t time_of(const void *moment)
 {
-	const struct range_moment *a = left, *b = right;
+	return (int64_t)((const struct range_moment *)moment)->time_ns;
+}
 
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+static int64_t thread_of(const void *moment)
+{
+	return ((const struct range_moment *)moment)->thread;
+}
+
+static int64_t process_of(const void *moment)
+{
+	return ((const struct range_moment *)moment)->process;
+}
+
+/* By owner, then by time, then by index. */
+static int sort_moments(struct range_moment *moments, size_t count, bool of_threads)
+{
+	int64_t (*const keys[])(const void *) = {
+		index_of, time_of, of_threads ? thread_of : process_of};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(keys); i++)
+		r = trace_order_items(
+			moments, count, sizeof(*moments), keys[i], trace_order_stable);
+	return r;
 }
 
 /* Those of threads, or of processes. */
@@ -73,9 +84,9 @@ static int gather(struct walk *walk, const struct range_span *spans, size_t coun
 				.range = spans[i].index,
 			});
 	}
-	if (r == 0)
-		sort_unless_sorted(walk->ranges.items, walk->ranges.count,
-			sizeof(*walk->ranges.items), compare_owned);
+	if (r == 0 && walk->ranges.count)
+		qsort(walk->ranges.items, walk->ranges.count, sizeof(*walk->ranges.items),
+			compare_owned);
 	return r;
 }
 
@@ -130,9 +141,8 @@ int range_find_spans(const struct range_span *spans, size_t span_count,
 		r = gather(&walk, spans, span_count);
 		if (r < 0 || !walk.ranges.count || !count)
 			continue;
-		sort_unless_sorted(moments, count, sizeof(*moments),
-			of_threads ? compare_by_thread : compare_by_process);
-		r = walk_owners(&walk, moments, count);
+		r = sort_moments(moments, count, of_threads);
+		r = r ?: walk_owners(&walk, moments, count);
 	}
 	array_done(&walk.ranges);
 	array_done(&walk.open);
