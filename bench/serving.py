@@ -33,13 +33,22 @@ def children_of(pid):
     return found
 
 
-def peak_bytes(pid):
-    """Of the server and what it has open: each by itself, since they share memory."""
-    peaks = []
+def memory_bytes(pid, what):
+    """Of the server and what it has open the largest: each by itself, since they share memory."""
+    found = []
     for one in [pid, *children_of(pid)]:
         lines = Path(f"/proc/{one}/status").read_text().splitlines()
-        peaks += [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
-    return max(peaks)
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:")]
+    return max(found)
+
+
+def peak_bytes(pid):
+    return memory_bytes(pid, "VmHWM")
+
+
+def kept_bytes(pid):
+    """What it answers from: memory of its own, without the program and the file."""
+    return memory_bytes(pid, "RssAnon")
 
 
 def timed(ask):
@@ -57,11 +66,14 @@ def first_view(bench, path):
     server = Server(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=bench.environment()))
     capture = server.capture()
     _, answer = timed(lambda: server.get(f"/api/captures/{capture}/report?format=page"))
-    return server, capture, {"seconds": time.monotonic() - begin, "bytes": len(answer.body), "memory_bytes": peak_bytes(server.process.pid)}
+    return server, capture, {"seconds": time.monotonic() - begin, "bytes": len(answer.body), "memory_bytes": peak_bytes(server.process.pid),
+                             "rows_bytes": kept_bytes(server.process.pid)}
 
 
 def tiles(server, capture, count):
+    pid = server.process.pid
     seconds, answer = timed(lambda: server.get(f"/api/captures/{capture}/timeline"))
+    kept, peak = kept_bytes(pid), peak_bytes(pid)
     timeline = answer.json()
     tracks = [track["id"] for track in timeline["tracks"]]
     source, found, sizes = random.Random(1), [], []
@@ -75,6 +87,7 @@ def tiles(server, capture, count):
     found.sort()
     return {
         "slices": sum(track["slices"] for track in timeline["tracks"]), "index_s": seconds, "tiles": count,
+        "index_bytes": kept, "memory_bytes": peak, "memory_ratio": peak / kept,
         "median_s": statistics.median(found), "p99_s": found[int(0.99 * count)], "largest_bytes": max(sizes),
     }
 
@@ -131,6 +144,7 @@ def trace(bench):
         server.end()
     path.unlink()
     result["first_view_s"] = statistics.median(view["seconds"] for view in views)
+    result["rows_bytes"] = max(view["rows_bytes"] for view in views)
     result["memory_bytes"] = max(view["memory_bytes"] for view in views)
     result["report_bytes"] = views[0]["bytes"]
     report_progress(f"serving: {result}")

@@ -25,7 +25,9 @@ WEB = Path(__file__).resolve().parent
 NODE_NEEDED = (20, 19)
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".svg": "image/svg+xml", ".json": "application/json", ".woff2": "font/woff2", ".png": "image/png",
-         ".txt": "text/plain; charset=utf-8"}
+         ".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8"}
+# Pages of the documentation that advice names, for /docs/.
+DOCS = ("python.md", "record.md", "roofline.md", "trace-report.md")
 # speedscope as it is released, for /speedscope/: without what only other formats than ours, its examples and its tool need.
 SPEEDSCOPE = WEB / "node_modules/speedscope"
 SPEEDSCOPE_FILES = ("index.html", "speedscope-*.js", "speedscope-*.css", "*.woff2", "favicon-*.png")
@@ -87,6 +89,9 @@ def build(folder):
         if not done:
             sys.exit(f"web/build.py: {' '.join(command[:2])} failed:\n{printed}")
     add_speedscope(folder / "speedscope")
+    (folder / "docs").mkdir()
+    for name in DOCS:
+        shutil.copyfile(WEB.parent / "docs" / name, folder / "docs" / name)
 
 
 def add_speedscope(folder):
@@ -151,6 +156,7 @@ def write_nothing(why, out):
 def write_depfile(output):
     """All that the page is made of, so that Ninja makes it again; what npm brings hangs on the lock."""
     parts = [path for path in WEB.rglob("*") if path.is_file() and not {"node_modules", "dist"} & set(path.relative_to(WEB).parts)]
+    parts += [WEB.parent / "docs" / name for name in DOCS]
     Path(f"{output}.d").write_text(f"{output.name}: " + " ".join(sorted(map(str, parts))) + "\n", encoding="utf-8")
 
 

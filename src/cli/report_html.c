@@ -11,12 +11,14 @@
 #include "model/trace_capture.h"
 #include "page/page.h"
 #include "query/child.h"
+#include "query/export.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
 
 struct question {
 	struct query *query;
 	struct query_options options;
+	const struct exporter *exporter;
 };
 
 static int ask_report(void *context, struct strbuf *out, struct errmsg *err)
@@ -38,6 +40,36 @@ static int ask_figures(void *context, struct strbuf *out, struct errmsg *err)
 	struct question *question = context;
 
 	return query_report(question->query, &question->options, REPORT_FORM_JSON, NULL, out, err);
+}
+
+static int ask_plot(void *context, struct strbuf *out, struct errmsg *err)
+{
+	struct question *question = context;
+
+	return query_plot(question->query, &question->options, question->exporter, out, err);
+}
+
+/* The pictures of sections, by their formats. */
+static int add_plots(struct question *question, struct json_writer *json, struct errmsg *err)
+{
+	static const char *const names[] = {"roofline", "memory"};
+
+	json_begin_object(json);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_strbuf_ struct strbuf plot = {0};
+		int r;
+
+		question->exporter = exporter_find(names[i]);
+		r = query_in_child(ask_plot, question, ANSWER_MAX, &plot, err);
+		if (r == -ENODATA || r == -EINVAL)
+			continue;
+		if (r < 0)
+			return r;
+		json_key(json, names[i]);
+		json_string_n(json, strbuf_cstr(&plot), plot.length);
+	}
+	json_end_object(json);
+	return 0;
 }
 
 /* A call tree by each weight that the files have. */
@@ -115,6 +147,10 @@ static int make(struct question *question, struct strbuf *data, struct errmsg *e
 		return r;
 	strbuf_add(data, ",\"trees\":");
 	r = add_trees(question, &json, err);
+	if (r < 0)
+		return r;
+	strbuf_add(data, ",\"plots\":");
+	r = add_plots(question, &(struct json_writer){.out = data}, err);
 	strbuf_add(data, "}");
 	return r;
 }

@@ -174,9 +174,10 @@ static int write_pictures(const struct trace_report *trace, struct strbuf *out, 
 	strbuf_addf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		"viewBox=\"0 0 %d %d\" "
 		"font-family=\"sans-serif\" font-size=\"12\" fill=\"#333a44\">\n"
 		"<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
-		WIDTH, top, WIDTH, top);
+		WIDTH, top, WIDTH, top, WIDTH, top);
 	strbuf_add_bytes(out, pictures.data, pictures.length);
 	strbuf_inherit_status(out, &pictures);
 	strbuf_add(out, "</svg>\n");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/export.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "analyses/trace_narrow.h"
 #include "load/load.h"
+#include "model/trace_capture.h"
 #include "query/weigh.h"
 
 /* Formats of which every figure is a weight, or has its own. */
@@ -121,4 +123,28 @@ int query_export(const char *const *paths, size_t count, struct query_export *as
 	if (exporter->export_files)
 		return exporter->export_files(model, &asked->selection, &options, files, err);
 	return exporter->export(model, &asked->selection, &options, out, err);
+}
+
+int query_plot(struct query *query, const struct query_options *asked,
+	const struct exporter *exporter, struct strbuf *out, struct errmsg *err)
+{
+	struct model *model = query->model;
+	const struct query_export export = {.exporter = exporter, .selection = asked->selection};
+	const struct export_options options = {.size = sizeof(options),
+		.capture = query->paths[0],
+		.peaks = asked->peak_text ? &asked->peaks : NULL};
+	int r;
+
+	assert(!query->is_used_up);
+	query->is_used_up = true;
+	if (model_is_foreign(model)) {
+		r = check_foreign(query->paths[0], &export, err);
+		if (r == 0)
+			r = trace_narrow(&asked->selection, model, err);
+	} else {
+		r = selection_check(&asked->selection, exporter->shows, err) < 0 ? -EINVAL : 0;
+	}
+	if (r == 0 && model_make_rows(model) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while making rows");
+	return r < 0 ? r : exporter->export(model, &asked->selection, &options, out, err);
 }

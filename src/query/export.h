@@ -5,6 +5,7 @@
 #include "exporters/exporter.h"
 #include "load/capture.h"
 #include "query/options.h"
+#include "query/query.h"
 
 struct query_export {
 	const struct exporter *exporter;
@@ -24,6 +25,14 @@ struct query_export {
  */
 int query_export(const char *const *paths, size_t count, struct query_export *asked,
 	struct strbuf *out, struct strbuf *notes, struct export_files *files, struct errmsg *err);
+
+/*
+ * Appends a picture of rows, as roofline and memory are, of what is open; the query is used up.
+ * Returns 0 or a negative errno with a sentence; -ENODATA: there is nothing to draw; -EINVAL: these
+ * filters are not for it.
+ */
+int query_plot(struct query *query, const struct query_options *asked,
+	const struct exporter *exporter, struct strbuf *out, struct errmsg *err);
 
 /* The same check of the weight alone: before a file is opened. */
 int query_export_check(const struct query_export *asked, struct errmsg *err);

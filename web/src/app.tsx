@@ -23,6 +23,7 @@ import { SHADES, UNASKED as SHADES_UNASKED, bandsOf } from "./graphs/bands";
 import type { Shades } from "./graphs/bands";
 import { KINDS, itemsOf, tokenItems } from "./steps";
 import { GraphsView } from "./views/graphs";
+import { PlotSource } from "./views/plot";
 import { SectionView, idOf } from "./views/section";
 import { StepsView } from "./views/steps";
 import { ModelView } from "./views/model";
@@ -48,7 +49,7 @@ const ITEMS_MAX = 20_000; // steps, requests: rows that are asked for
 function ReportPage({ capture, place, filters, version }: PageProps) {
   const loaded = useLoaded((progress) => capture.report(null, filters, progress), keyOf(capture.id, filters), version);
   if (loaded.state === "failed" && Object.keys(filters).length) return <FilteredSections why={loaded.why} place={place} />;
-  return <Waiting loaded={loaded} what="The report">{(report) => <ReportView report={report} place={place} canAsk={capture.filters} />}</Waiting>;
+  return <Waiting loaded={loaded} what="The report">{(report) => <PlotSource.Provider value={{ capture, filters }}><ReportView report={report} place={place} canAsk={capture.filters} /></PlotSource.Provider>}</Waiting>;
 }
 
 // Of other tools' traces only some sections can be filtered: they are offered in place of all.
@@ -63,7 +64,7 @@ function FilteredSections({ why, place }: { why: string; place: Place }) {
 
 function SectionPage({ capture, place, filters, version }: PageProps) {
   const loaded = useLoaded((progress) => capture.report(place.what, filters, progress), keyOf(capture.id, place.what, filters), version);
-  return <Waiting loaded={loaded} what="The section">{(report) => <OneSectionView report={report} place={place} />}</Waiting>;
+  return <Waiting loaded={loaded} what="The section">{(report) => <PlotSource.Provider value={{ capture, filters }}><OneSectionView report={report} place={place} /></PlotSource.Provider>}</Waiting>;
 }
 
 function Tree({ load, id, place, weights, version }: { load: (weight: string, progress: Progress) => Promise<CallTree>; id: string; place: Place; weights: string[]; version: number }) {

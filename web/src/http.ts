@@ -138,6 +138,7 @@ function captureSource(capture: Capture): CaptureSource {
     report: (by, filters, progress, limit) => ask<Report>(addressOf("get_report", parameters({ format: "page", by, limit }, filters)), progress),
     figures: (by, filters, progress) => ask(addressOf("get_report", parameters({ format: "json", by }, filters)), progress),
     export: (format, weight, filters, progress) => askFile(addressOf("get_export", parameters({ format, weight }, filters)), progress),
+    plot: async (format, filters, progress) => (await askFile(addressOf("get_export", parameters({ format }, filters)), progress)).content,
     speedscopeHref: (weight, filters) => {
       const profile = addressOf("get_export", { capture: capture.id, format: "speedscope", weight, ...filters });
       return `/speedscope/#profileURL=${encodeURIComponent(profile)}&title=${encodeURIComponent(capture.name)}`;

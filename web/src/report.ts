@@ -62,6 +62,7 @@ export interface Advice {
   sentence: string;
   evidence: Record<string, number | null>;
   saves_ns: number | null;
+  docs: string | null; // "docs/python.md": the page that says more
 }
 
 export interface Section {

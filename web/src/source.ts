@@ -33,6 +33,8 @@ export interface CaptureSource {
   timeline: TimelineSource | null;
   // In another tool's format, as sonde export writes it; null: this page cannot.
   export: ((format: string, weight: string | null, filters: Filters, progress: Progress) => Promise<Export>) | null;
+  // The picture of a section as an SVG; null: this page has none of it.
+  plot: (format: string, filters: Filters, progress: Progress) => Promise<Blob | null>;
   speedscopeHref: ((weight: string, filters: Filters) => string) | null; // speedscope's app, with this profile
   modifiedMs: (() => Promise<number>) | null; // when it was written to; null: it does not change
   answerMs: () => number; // how long the last answer took
@@ -74,6 +76,7 @@ export interface Embedded {
   report: Report;
   trees: Record<string, Omit<CallTree, "weight">>; // by weight
   figures: Record<string, Figures>; // by section
+  plots: Record<string, string>; // SVG, by format
 }
 
 // Those that say something: with weight, and with work of devices where they add that to another.
@@ -101,6 +104,7 @@ export function embeddedSource(data: Embedded): Source {
     difference: null,
     timeline: null,
     export: null,
+    plot: async (format) => (format in data.plots ? new Blob([data.plots[format]!], { type: "image/svg+xml" }) : null),
     speedscopeHref: null,
     modifiedMs: null,
     answerMs: () => 0,

@@ -68,14 +68,14 @@ function randomness(seed: number): () => number {
 
 test("bytes that are wrong are refused or read, and nothing else happens", () => {
   const random = randomness(7);
+  const capture = new LiveCapture("c1"); // of at most 64 rails and requests
   let refused = 0;
-  for (let round = 0; round < 20_000; round++) {
+  for (let round = 0; round < 10_000; round++) {
     const bytes = new Uint8Array(round % 2 ? powerFrame() : tokensFrame());
     for (let flips = 0; flips <= round % 4; flips++) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
     const cut = round % 3 ? bytes : bytes.slice(0, Math.floor(random() * (bytes.length + 1)));
     try {
       const message = readFrame(cut.buffer as ArrayBuffer);
-      const capture = new LiveCapture("c1");
       if (message?.type === "live_power") capture.takePower(message.data as unknown as Columns<"live_power">);
       if (message?.type === "live_tokens") capture.tokens.take(message.data as unknown as Columns<"live_tokens">);
     } catch (fault) {
@@ -83,5 +83,5 @@ test("bytes that are wrong are refused or read, and nothing else happens", () =>
       refused++;
     }
   }
-  expect(refused).toBeGreaterThan(5000);
+  expect(refused).toBeGreaterThan(2500);
 });

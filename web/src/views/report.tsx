@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report: what would help first, then every section, with a list of them beside it.
-import { useEffect } from "preact/hooks";
+import { useContext, useEffect } from "preact/hooks";
 import type { Advice, Report } from "../report";
 import { hrefOf } from "../router";
 import type { Place } from "../router";
+import { PlotSource } from "./plot";
 import { SectionView, idOf, titleOf } from "./section";
 
+// The page of the documentation: the server has it; a page without one names it.
+export function DocsLink({ docs }: { docs: string | null }) {
+  const isServed = useContext(PlotSource)?.capture.filters ?? false;
+  if (!docs) return null;
+  return <> <span class="more">More: {isServed ? <a href={`/${docs}`} target="_blank" rel="noopener">{docs}</a> : docs}</span></>;
+}
+
 function AdviceCard({ advice, href }: { advice: Advice; href: (what: string) => string }) {
-  return <li><a href={href(advice.section)}>{advice.sentence}</a></li>;
+  return <li><a href={href(advice.section)}>{advice.sentence}</a><DocsLink docs={advice.docs} /></li>;
 }
 
 // `canAsk`: sections that are not in the report by themselves can be had.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A section of the report: its blocks, in the order of the terminal.
 import type { BarsBlock, Block, Section, Table } from "../report";
+import { Plots } from "./plot";
 import { TableView } from "./table";
 
 // What the list of sections calls it: its heading without what is in parentheses; null: it continues the one before.
@@ -47,6 +48,7 @@ export function SectionView({ section }: { section: Section }) {
   return (
     <section id={`section-${idOf(section)}`} aria-label={titleOf(section) ?? section.summary ?? undefined} tabIndex={-1}>
       {section.blocks.map((block, at) => <BlockView key={at} block={block} section={section} />)}
+      <Plots section={section} />
     </section>
   );
 }
