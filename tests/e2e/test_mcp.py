@@ -150,7 +150,7 @@ def test_a_trace_is_asked(assistant, runs, sonde):
     before, after = str(runs / "before.json"), str(runs / "after.json")
     sections, _ = assistant.call("sections", capture=before)
     names = {row["name"] for row in json.loads(sections)}
-    assert {"kernel", "idle", "function"} <= names and "counter" not in names
+    assert {"kernel", "idle", "function"} <= names and "request" not in names
     same, is_error = assistant.call("report", capture=before, by="kernel", format="json")
     assert not is_error
     assert json.loads(same) == sonde("report", "--json", "--by", "kernel", before, check=0).json()
