@@ -127,3 +127,34 @@ def test_real_ranks(sonde, shared_traces):
     assert f"({least['rank']})" in row.split("%")[1] and f"({most['rank']})" in row.split("%")[1]
     whole = sonde("report", folder, check=0).stdout
     assert not re.search(r"^rank [01] ", whole, re.MULTILINE)
+
+
+def gloo(start_us, duration_us, name="gloo:all_reduce", **arguments):
+    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 9, "ts": start_us, "dur": duration_us,
+            "args": arguments}
+
+
+def job_of_gloo(folder, more=()):
+    """Rank 1 comes 300 us later to each of ten collectives. The operator around one is over when it is issued."""
+    for rank in range(2):
+        events = list(more)
+        for i in range(10):
+            start_us = 1000 * i + 300 * rank
+            events += [gloo(start_us, 400 - 300 * rank), gloo(start_us, 20, "gloo:send"),
+                       {"ph": "X", "cat": "cpu_op", "name": "c10d::allreduce_", "pid": 1, "tid": 1, "ts": start_us - 9, "dur": 5}]
+        write_kineto(folder / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+    return folder
+
+
+def test_rows_of_gloo_are_collectives(sonde, tmp_path):
+    collectives = sonde("report", "--json", job_of_gloo(tmp_path), check=0).json()["ranks"]["collectives"]
+    assert collectives["matched"] == 10
+    ranks = {row["rank"]: row for row in collectives["ranks"]}
+    assert (ranks[1]["caused_ns"], ranks[0]["caused_ns"]) == (3_000_000, 0)
+    assert [(row["name"], row["count"]) for row in collectives["kinds"]] == [("gloo:all_reduce", 10)]
+
+
+def test_beside_work_of_a_device_that_communicates_it_stands_for_them(sonde, tmp_path):
+    device = kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 1, 50, 100)
+    collectives = sonde("report", "--json", job_of_gloo(tmp_path, device), check=0).json()["ranks"]["collectives"]
+    assert not any("gloo" in row["name"] for row in collectives["kinds"])

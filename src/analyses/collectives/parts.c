@@ -332,6 +332,70 @@ static int add_calls(struct gathering *gathering)
 	return r;
 }
 
+/* ---- rows of the host ---- */
+
+/* Libraries that communicate without a device have rows of their own names in other tools' traces:
+ * operators around them, "c10d::allreduce_", are over when they are issued. */
+static bool is_row_of_host(const struct trace_view *view, const struct trace_event *event)
+{
+	static const char *const beginnings[] = {"gloo:", "mpi:", "ucc:"};
+	const char *name = trace_text(view->trace, event->name);
+
+	if (!trace_view_is_of_thread(view, event))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
+		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+			return collective_is_call(name);
+	}
+	return false;
+}
+
+static int add_row_of_host(struct gathering *gathering, const struct trace_event *event)
+{
+	const struct trace_view *view = gathering->view;
+	const struct trace_op *op = trace_op(view->trace, event);
+	const struct details details = {
+		.of_row = op ? collective_at(view->trace, op->collective) : NULL};
+	const uint32_t group = text_of(&details, offsetof(struct trace_collective, group_name));
+	struct collective_call call = {
+		.rank = {.rank = view->rank, .view = (uint32_t)(view - gathering->views)},
+		.name = trace_text(view->trace, event->name),
+		.group = group ? trace_text(view->trace, group) : NULL,
+		.group_size = number_of(&details, offsetof(struct trace_collective, group_size)),
+		.sequence = number_of(&details, offsetof(struct trace_collective, sequence)),
+		.bytes = bytes_of(view->trace, &details),
+		.step = RANK_NO_STEP,
+		.start_ns =
+			rank_common_ns(gathering->views, view, trace_view_start_ns(view, event)),
+		.end_ns = rank_common_ns(gathering->views, view, trace_view_end_ns(view, event)),
+	};
+
+	if (gathering->uses_steps)
+		call.step = rank_step_at(&gathering->steps, view->rank, call.start_ns);
+	return collective_calls_add(gathering->matches, &gathering->kinds, &call);
+}
+
+/* Where a device communicates, its work stands for it. */
+static int add_rows_of_host(struct gathering *gathering)
+{
+	const struct trace_view *view = gathering->view;
+	int r = 0;
+
+	if (view->trace->recorded || view->rank == MODEL_NONE)
+		return 0;
+	array_foreach (&view->works, work) {
+		if (work->kind == TRACE_COMMUNICATION)
+			return 0;
+	}
+	for (size_t i = 0; r == 0 && i < view->trace->events.count; i++) {
+		const struct trace_event *event = &view->trace->events.items[i];
+
+		if (is_row_of_host(view, event))
+			r = add_row_of_host(gathering, event);
+	}
+	return r;
+}
+
 /* ---- all ---- */
 
 static bool communicates(const struct trace_view *view, uint32_t device)
@@ -378,6 +442,8 @@ static int add_view(struct gathering *gathering)
 	for (uint32_t i = 0; r == 0 && i < view->devices.count; i++)
 		r = add_device(gathering, i);
 	gathering->parents = NULL;
+	if (r == 0)
+		r = add_rows_of_host(gathering);
 	return r < 0 ? r : add_calls(gathering);
 }
 
