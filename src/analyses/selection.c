@@ -33,7 +33,7 @@ static const struct {
 	[SELECTION_WINDOWS] = {"windows", BY_ALL & ~(BY_TIME | BY_STEP)},
 	[SELECTION_GRAPHS] = {"CUDA graphs", BY_PROCESS | BY_TIME | BY_WINDOW | BY_STEP},
 	[SELECTION_DEVICE_MEMORY] = {"device memory", BY_PROCESS | BY_TIME | BY_WINDOW | BY_STEP},
-	[SELECTION_DEVICE_IDLE] = {"idle time of devices", BY_WINDOW},
+	[SELECTION_DEVICE_IDLE] = {"idle time of devices", BY_TIME | BY_WINDOW | BY_STEP},
 	[SELECTION_VLLM_TABLES] = {"tables of vLLM", BY_WINDOW},
 	[SELECTION_TRACES] = {"rows of traces", BY_WINDOW},
 	[SELECTION_FOREIGN_ROWS] = {"rows of other tools' traces", BY_WINDOW | BY_TIME | BY_STEP},

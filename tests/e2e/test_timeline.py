@@ -171,6 +171,44 @@ def test_steps_and_payloads_are_the_same_in_all_forms(forms, sonde_path, tmp_pat
         assert {**found, "domain": None} == {**send, "domain": None, "samples": None}
 
 
+def test_parts_by_step_and_time_are_the_same_in_all_forms(forms, sonde, sonde_path, tmp_path):
+    """Which steps are warm-up and odd, whatever the machine does meanwhile; and what --step and --time leave."""
+    program = tmp_path / "program.py"
+    program.write_text(STEPS.replace("range(5)", "range(9)"))
+    (recording, _), *others = forms("/usr/bin/python3", program, env={"PYTHONPATH": str(sonde_path.parent / "python")})
+    same = ("number", "duration_ns", "of_steady", "mark", "is_cut")
+    steps = [{key: step[key] for key in same} for step in recording["steps"]["list"]]
+    assert [step["number"] for step in steps] == list(range(1, 10)) and steps[-1]["is_cut"] and steps[0]["of_steady"]
+    for other, _ in others:
+        assert [{key: step[key] for key in same} for step in other["steps"]["list"]] == steps
+        assert other["steps"]["rows"][0]["warm_up_count"] == recording["steps"]["rows"][0]["warm_up_count"]
+        assert other["steps"]["rows"][0]["steady_p50_ns"] == recording["steps"]["rows"][0]["steady_p50_ns"]
+    for name in ("run.pftrace", "run.json", "imported.pftrace"):
+        part = sonde("report", "--json", "--step", "3-4", tmp_path / name, check=0).json()
+        assert [step["number"] for step in part["steps"]["list"]] == [3, 4], name
+        assert [(row["name"], row["count"]) for row in part["ranges"]["rows"]] == [("send", 2)], name
+        assert [(row["name"], row["count"]) for row in part["counters"]] == [("loss", 2)], name
+        third = part["steps"]["list"][0]
+        begin_s, end_s = (ns / 1e9 for ns in (third["begin_ns"] + 1000, third["begin_ns"] + third["duration_ns"] - 1000))
+        part = sonde("report", "--json", "--time", f"{begin_s:.9f}..{end_s:.9f}", tmp_path / name, check=0).json()
+        assert [step["number"] for step in part["steps"]["list"]] == [3], name
+        assert [row["count"] for row in part["ranges"]["rows"]] == [1], name
+        refused = sonde("report", "--step", "77", tmp_path / name)
+        assert refused.status and "there is no such step; there are 1 to 9" in refused.stderr, name
+
+
+def test_idle_time_and_graphs_of_a_time_are_known_in_all_forms(forms, sonde, sonde_path, tmp_path):
+    """With all of the time they are what they are without a filter; where a filter leaves out work they are not known."""
+    doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
+    library = str(doubles / "libcupti-double-13.so")
+    reports = forms(str(doubles / "cuda-program"), library, "3", env={"SONDE_CUPTI": library})
+    for (report, _), name in zip(reports, ("run.pftrace", "run.json", "imported.pftrace")):
+        part = sonde("report", "--json", "--time", "0..", tmp_path / name, check=0).json()
+        assert part["idle"] and part["idle"] == report["idle"] and part["graphs"] == report["graphs"], name
+    part = sonde("report", "--json", "--symbol", "launch", tmp_path / "run.pftrace", check=0).json()
+    assert part["idle"] is None and "idle time of devices" in part["left_out"]
+
+
 @pytest.fixture
 def check_diffs(sonde, tmp_path):
     """check_diffs(one load, another) -> what changed, which two recordings and their Kineto exports say alike"""

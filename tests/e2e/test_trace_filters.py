@@ -31,6 +31,15 @@ def test_a_step_has_the_work_that_was_launched_in_it(sonde, trace):
     assert one["steps"]["slowest"][0]["begin_ns"] == 2 * STEP_US * 1000, "since the first row of all"
 
 
+def test_idle_time_is_known_of_a_step_and_a_time(sonde, trace):
+    """Gaps between the work of a time are idle time; as much as the summary says."""
+    for part in (("--step", "2"), ("--time", "0.001..0.002")):
+        document = sonde("report", "--json", *part, trace, check=0).json()
+        (device,) = [row for row in document["idle"] if row["of"] == "device"]
+        assert device["idle_ns"] == document["temporal"][0]["idle_ns"] > 0
+        assert sum(row["idle_ns"] for row in document["host"]) == device["idle_ns"]
+
+
 def test_time_has_the_work_that_starts_in_it(sonde, trace):
     assert works_of(sonde, trace, "--time", "0.001..0.002") == 3
     assert works_of(sonde, trace, "--time", "0.001-0.002") == 3

@@ -7,12 +7,12 @@
 #include "report/join.h"
 #include "report/sections.h"
 
-/* With filters gaps between what is left are no idle time. */
+/* Where a filter leaves out some of the work of a time, gaps between the rest are no idle time. */
 static bool is_known(struct result *result, const struct report_input *input)
 {
 	if (!columns_has_works(result, input))
 		return false;
-	if (!input->view->model->is_narrowed)
+	if (!selection_refused(input->view->selection, SELECTION_DEVICE_IDLE))
 		return true;
 	report_nothing(result, input, "");
 	return false;
