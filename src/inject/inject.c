@@ -43,8 +43,9 @@ static pthread_key_t ring_key;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT, wait_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t folder_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static __thread struct wire_ring *thread_ring;
-static __thread uint32_t thread_tid;
+/* The fast kind of thread variables, of which a library may have a few bytes. */
+static __thread struct wire_ring *thread_ring __attribute__((tls_model("initial-exec")));
+static __thread uint32_t thread_tid __attribute__((tls_model("initial-exec")));
 
 /* ---- the session ---- */
 

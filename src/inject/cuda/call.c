@@ -191,11 +191,12 @@ void cuda_on_call(int domain, uint32_t id, const struct cupti_call_data *data)
 			leave(call, data);
 		return;
 	}
-	role = role_of(domain, id);
-	if (role == CUDA_ROLE_NONE || (domain == CUPTI_DOMAIN_DRIVER && thread->runtime.active &&
-					      thread->runtime.id == data->correlation))
+	if (domain == CUPTI_DOMAIN_DRIVER && thread->runtime.active &&
+		thread->runtime.id == data->correlation)
 		return;
-	enter(call, domain, id, data);
+	role = role_of(domain, id);
+	if (role != CUDA_ROLE_NONE)
+		enter(call, domain, id, data);
 }
 
 struct cuda_call *cuda_current_call(void)
