@@ -122,11 +122,11 @@ static enum wire_graph_mode parse_graph(void)
 	return strcmp(record_graph, "graph") == 0 ? WIRE_GRAPH_WHOLE : WIRE_GRAPH_AUTO;
 }
 
-static enum wire_cuda_mode parse_cuda(void)
+static enum wire_tracer_mode parse_cuda(void)
 {
 	if (strcmp(record_cuda, "share") == 0)
-		return WIRE_CUDA_SHARE;
-	return strcmp(record_cuda, "yield") == 0 ? WIRE_CUDA_YIELD : WIRE_CUDA_OWN;
+		return WIRE_TRACER_SHARE;
+	return strcmp(record_cuda, "yield") == 0 ? WIRE_TRACER_YIELD : WIRE_TRACER_OWN;
 }
 
 /* What is loaded into programs is loaded into commands only, and not with --cpu-only. */
@@ -313,7 +313,7 @@ static int run_record(int count, char **arguments)
 		.launch_stacks = parse_launch_stacks(),
 		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
 		.graph_mode = parse_graph(),
-		.cuda_mode = parse_cuda(),
+		.tracer_mode = parse_cuda(),
 		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
 		.energy = record_energy,
 		.energy_model = record_energy_model,
@@ -349,10 +349,8 @@ static int run_record(int count, char **arguments)
 	error = write_account(result, &options, error, &err);
 	if (error < 0)
 		fail(&err);
-	else if (!record_quiet)
-		record_print_summary(result, &options);
-	if (continuous && !record_quiet)
-		continuous_print(continuous);
+	if (!record_quiet)
+		record_print_end(result, &options, error, continuous);
 	status = target_exit_status(result, error);
 	live_server_finish(server, error < 0);
 	if (record_view && error >= 0)

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/warn.h"
 #include "capture/split/split.h"
+#include "cli/record/continuous.h"
 #include "cli/record/hooks.h"
 #include "model/format.h"
 
@@ -273,7 +274,7 @@ static void print_next(const struct session_result *result, const struct session
 		first ? first : output);
 }
 
-void record_print_summary(
+static void print_summary(
 	const struct session_result *result, const struct session_options *options)
 {
 	print_amount(result, options->output);
@@ -290,4 +291,13 @@ void record_print_summary(
 	record_print_hooks(&result->hooks);
 	print_notes(&result->stats);
 	print_next(result, options);
+}
+
+void record_print_end(const struct session_result *result, const struct session_options *options,
+	int error, const struct continuous *continuous)
+{
+	if (error >= 0)
+		print_summary(result, options);
+	if (continuous)
+		continuous_print(continuous);
 }

@@ -4,6 +4,7 @@
 
 #include "collect/session/session.h"
 
-/* To standard error. */
-void record_print_summary(
-	const struct session_result *result, const struct session_options *options);
+struct continuous;
+/* To standard error; after an error only what was kept. `continuous` may be NULL. */
+void record_print_end(const struct session_result *result, const struct session_options *options,
+	int error, const struct continuous *continuous);
