@@ -116,14 +116,14 @@ struct capture_device_work {
 	uint64_t bytes;     /* of copies and fills */
 	uint64_t global_size[3];
 	uint32_t local_size[3]; /* 0: the runtime's choice */
-	/* Of CUDA; 0: unknown, or there is none. */
+	/* Of work and launches that come apart (wire/device.h); 0: unknown, or there is none. */
 	uint32_t gpu; /* the process's number of its GPU, from 1: see struct capture_gpu */
 	uint32_t context, stream;
 	uint32_t registers; /* of one thread; from here on of kernels */
 	uint32_t static_shared_bytes, dynamic_shared_bytes;
 	uint32_t local_bytes; /* of one thread */
 	uint32_t cluster_size[3];
-	uint32_t from_memory, to_memory; /* of copies: CUpti_ActivityMemoryKind */
+	uint32_t from_memory, to_memory; /* of copies: enum wire_device_memory_kind */
 	uint32_t graph;                  /* the executable graph that it is a part of */
 	uint64_t graph_node;
 	uint64_t capture; /* correlation of the call that made the node */
@@ -179,15 +179,15 @@ struct capture_graph_call {
 
 /* A node of a graph that is timed as a whole. */
 struct capture_graph_node {
-	uint64_t node, original; /* original: of a clone; 0: made by a call */
-	uint64_t correlation;    /* of the call */
-	uint32_t graph, node_type;
+	uint64_t node, original;   /* original: of a clone; 0: made by a call */
+	uint64_t correlation;      /* of the call */
+	uint32_t graph, node_type; /* type: enum wire_device_node_type, or the runtime's own */
 };
 
 /* Time that the tracing library or the driver took. */
 struct capture_overhead {
 	uint64_t duration_ns, correlation;
-	uint32_t tid, kind; /* CUpti_ActivityOverheadKind */
+	uint32_t tid, kind; /* kind: the tracing library's number */
 };
 
 /* An allocation or a release. */
@@ -195,7 +195,7 @@ struct capture_memory {
 	uint64_t correlation, address, bytes;
 	uint64_t pool_bytes, pool_used_bytes; /* of its pool, afterwards; 0: of none */
 	uint32_t gpu, context, stream;
-	uint32_t memory; /* CUpti_ActivityMemoryKind */
+	uint32_t memory; /* enum wire_device_memory_kind */
 	uint32_t released;
 };
 

@@ -5,7 +5,7 @@
 #include "capture/capture.h"
 #include "capture/protobuf.h"
 
-/* Those fields of sonde.DeviceWork that CUDA alone has. */
+/* Those fields of sonde.DeviceWork that only work has whose launch comes apart: wire/device.h. */
 void put_device_work_fields(struct strbuf *message, const struct capture_device_work *work);
 void take_device_work_field(const struct pb_field *field, struct capture_device_work *work);
 

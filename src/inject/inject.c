@@ -385,9 +385,9 @@ unsigned inject_graph_mode(void)
 	return session_gate->graph_mode;
 }
 
-unsigned inject_cuda_mode(void)
+unsigned inject_tracer_mode(void)
 {
-	return session_gate->cuda_mode;
+	return session_gate->tracer_mode;
 }
 
 void inject_set_held(enum wire_held held)

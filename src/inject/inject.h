@@ -88,8 +88,8 @@ static inline bool inject_is_writable(void)
 
 /* enum wire_graph_mode, as the session wants it. */
 unsigned inject_graph_mode(void);
-/* enum wire_cuda_mode, likewise. */
-unsigned inject_cuda_mode(void);
+/* enum wire_tracer_mode, likewise. */
+unsigned inject_tracer_mode(void);
 /* Tells the collector whether this process will have more to say when the gate drains. */
 void inject_set_held(enum wire_held held);
 

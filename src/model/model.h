@@ -138,10 +138,6 @@ enum model_unattributed {
 /* "attributed", "no launch record" … */
 const char *model_unattributed_to_string(enum model_unattributed reason);
 
-/* CUpti_ActivityMemoryKind: these are the host's. */
-#define MODEL_MEMORY_PAGEABLE 1
-#define MODEL_MEMORY_PINNED   2
-
 /* Something that a device did: a kernel, a copy, a fill. */
 struct model_device_work {
 	uint64_t start_ns, end_ns; /* end >= start */
@@ -165,7 +161,7 @@ struct model_device_work {
 	bool replayed;        /* launched with its graph */
 	bool capture_known;   /* and `stack` is that of the call that made its node */
 	bool is_pageable;     /* a copy from or to memory of the host that is not pinned */
-	/* Of CUDA. */
+	/* Of work and launches that come apart: wire/device.h. */
 	uint32_t gpu; /* index in gpus; MODEL_NONE: not known */
 	uint32_t context, stream;
 	uint32_t registers, static_shared_bytes, dynamic_shared_bytes; /* of kernels */

@@ -38,6 +38,27 @@ enum wire_device_kind {
 	WIRE_DEVICE_MAX
 };
 
+/* Where memory lies. The values are stored in captures: append only. */
+enum wire_device_memory_kind {
+	WIRE_MEMORY_UNKNOWN = 0,
+	WIRE_MEMORY_PAGEABLE = 1, /* the host's */
+	WIRE_MEMORY_PINNED = 2,   /* the host's, too */
+	WIRE_MEMORY_DEVICE = 3,
+	WIRE_MEMORY_ARRAY = 4,   /* the device's */
+	WIRE_MEMORY_MANAGED = 5, /* moves to where it is used */
+	WIRE_MEMORY_DEVICE_STATIC = 6,
+	WIRE_MEMORY_MANAGED_STATIC = 7,
+};
+
+/* What a node of a graph does; others are a runtime's own. Stored in captures: append only. */
+enum wire_device_node_type {
+	WIRE_NODE_KERNEL = 0,
+	WIRE_NODE_COPY = 1,
+	WIRE_NODE_FILL = 2,
+	WIRE_NODE_HOST = 3,
+	WIRE_NODE_GRAPH = 4,
+};
+
 /* Why a launch has no device activity. Append only. */
 enum wire_device_untimed {
 	WIRE_DEVICE_TIMED = 0,
@@ -219,8 +240,8 @@ struct wire_device_gpu_activity {
 	__u32 local_bytes; /* of one thread */
 	__u32 cluster_size[3];
 	__u8 untimed;     /* enum wire_device_untimed */
-	__u8 from_memory; /* of copies: CUpti_ActivityMemoryKind */
-	__u8 to_memory;
+	__u8 from_memory; /* of copies, as `to_memory`: enum wire_device_memory_kind */
+	__u8 to_memory;   /* of fills, too */
 	__u8 reserved[5];
 };
 
@@ -250,7 +271,7 @@ enum wire_device_graph_event {
 	WIRE_GRAPH_CLONE = 8,
 };
 
-/* WIRE_RECORD_DEVICE_GRAPH: what became of a graph. Ids are CUPTI's; 0: unknown. */
+/* WIRE_RECORD_DEVICE_GRAPH: what became of a graph. Ids are the tracing library's; 0: unknown. */
 struct wire_device_graph {
 	struct wire_record record;
 	__u64 enter_ns, exit_ns; /* of the call; equal where only the moment is known */
@@ -271,7 +292,7 @@ struct wire_device_overhead {
 	struct wire_record record;
 	__u64 start, end;
 	__u64 correlation; /* 0: unknown */
-	__u32 kind;        /* CUpti_ActivityOverheadKind */
+	__u32 kind;        /* the tracing library's number */
 	__u32 tid;         /* 0: not of a thread */
 };
 
@@ -327,7 +348,7 @@ struct wire_device_memory {
 	__u64 pool_bytes, pool_used_bytes; /* of its pool, afterwards; 0: of none */
 	__u32 device;
 	__u32 context, stream;
-	__u8 memory; /* CUpti_ActivityMemoryKind */
+	__u8 memory; /* enum wire_device_memory_kind */
 	__u8 released;
 	__u8 reserved[2];
 };
@@ -345,7 +366,7 @@ struct wire_device_node {
 	__u64 original;    /* of a clone; 0: made by a call */
 	__u64 correlation; /* of the call; 0: unknown */
 	__u32 graph;
-	__u32 node_type; /* CUgraphNodeType */
+	__u32 node_type; /* enum wire_device_node_type, or a number of the runtime's */
 	__u32 text_bytes;
 	__u32 reserved;
 };

@@ -105,7 +105,7 @@ struct wire_gate {
 	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
 	_Atomic __u32 stacks;       /* enum wire_launch_stacks */
 	_Atomic __u8 memo_is_off;   /* every launch's stack is taken */
-	__u8 cuda_mode;             /* enum wire_cuda_mode; written before the gate opens */
+	__u8 tracer_mode;           /* enum wire_tracer_mode; written before the gate opens */
 	__u8 reserved[2];
 	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
 	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */

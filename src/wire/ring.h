@@ -35,11 +35,11 @@
 #define WIRE_READY_NS 1000000000ULL
 #define WIRE_PROBE_NS 10000000000ULL
 
-/* Who has CUPTI when a profiler in the program, Kineto, asks for it. */
-enum wire_cuda_mode {
-	WIRE_CUDA_OWN = 0,   /* sonde has it, and takes it back */
-	WIRE_CUDA_SHARE = 1, /* the profiler while it runs, then sonde */
-	WIRE_CUDA_YIELD = 2, /* the profiler from its first start on */
+/* Who has the vendor's tracing library when a profiler in the program asks for it. */
+enum wire_tracer_mode {
+	WIRE_TRACER_OWN = 0,   /* sonde has it, and takes it back */
+	WIRE_TRACER_SHARE = 1, /* the profiler while it runs, then sonde */
+	WIRE_TRACER_YIELD = 2, /* the profiler from its first start on */
 };
 
 /* In which detail launches of graphs are timed. */

@@ -130,6 +130,8 @@ ENUMS = {
     "CUPTI_THREAD_ID_SYSTEM": "CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM",
     "CUPTI_FLUSH_FORCED": "CUPTI_ACTIVITY_FLAG_FLUSH_FORCED", "CUPTI_OBJECT_THREAD": "CUPTI_ACTIVITY_OBJECT_THREAD",
     "CUPTI_COPY_HTOD": "CUPTI_ACTIVITY_MEMCPY_KIND_HTOD", "CUPTI_COPY_DTOH": "CUPTI_ACTIVITY_MEMCPY_KIND_DTOH",
+    **{f"WIRE_MEMORY_{kind}": f"CUPTI_ACTIVITY_MEMORY_KIND_{kind}" for kind in
+       ("UNKNOWN", "PAGEABLE", "PINNED", "DEVICE", "ARRAY", "MANAGED", "DEVICE_STATIC", "MANAGED_STATIC")},
     "CUPTI_COPY_HTOA": "CUPTI_ACTIVITY_MEMCPY_KIND_HTOA", "CUPTI_COPY_ATOH": "CUPTI_ACTIVITY_MEMCPY_KIND_ATOH",
 }
 ENUMS_SINCE = {"CUPTI_E_MINING_DEVICE": 19, "CUPTI_E_MIG": 26, "CUPTI_E_SLI": 26, "CUPTI_E_WSL": 26,
@@ -192,9 +194,13 @@ def assertions(include, calls):
 PROLOGUE = """
 #include <cupti.h>
 #include "inject/cuda/cupti_abi.h"
+#include "wire/device.h"
 #define CHECK_FIELD(ours, our_field, theirs, field)                                            \\
     _Static_assert(offsetof(ours, our_field) == offsetof(theirs, field), #theirs "." #field);  \\
     _Static_assert(sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->field), "size of " #theirs "." #field);
+_Static_assert((int)WIRE_NODE_KERNEL == (int)CU_GRAPH_NODE_TYPE_KERNEL &&
+    (int)WIRE_NODE_COPY == (int)CU_GRAPH_NODE_TYPE_MEMCPY && (int)WIRE_NODE_FILL == (int)CU_GRAPH_NODE_TYPE_MEMSET && (int)WIRE_NODE_HOST == (int)CU_GRAPH_NODE_TYPE_HOST &&
+    (int)WIRE_NODE_GRAPH == (int)CU_GRAPH_NODE_TYPE_GRAPH, "CUgraphNodeType");
 """
 
 

@@ -409,11 +409,10 @@ static const struct model_graph_node *original_of(const struct known_nodes *know
 
 static unsigned node_kind(const struct model_graph_node *node)
 {
-	/* CUgraphNodeType */
-	return node->node.node_type == 0   ? WIRE_DEVICE_KERNEL
-	       : node->node.node_type == 1 ? WIRE_DEVICE_COPY
-	       : node->node.node_type == 2 ? WIRE_DEVICE_FILL
-					   : WIRE_DEVICE_NONE;
+	return node->node.node_type == WIRE_NODE_KERNEL ? WIRE_DEVICE_KERNEL
+	       : node->node.node_type == WIRE_NODE_COPY ? WIRE_DEVICE_COPY
+	       : node->node.node_type == WIRE_NODE_FILL ? WIRE_DEVICE_FILL
+							: WIRE_DEVICE_NONE;
 }
 
 /* Nodes that only order others are left out. */

@@ -133,7 +133,7 @@ void session_describe_device(struct session *session)
 		return;
 	device->gate = (struct target_gate_options){
 		.graph_mode = (__u8)options->graph_mode,
-		.cuda_mode = (__u8)options->cuda_mode,
+		.tracer_mode = (__u8)options->tracer_mode,
 		.schedule = options->window.schedule,
 		.step_pattern = options->window.step_on,
 		.is_closed = options->window.trigger != CAPTURE_TRIGGER_NONE,

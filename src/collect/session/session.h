@@ -58,9 +58,9 @@ struct session_options {
 	uint64_t wait_min_ns;   /* with SESSION_WAIT_EXACT: shorter ones have no stack */
 	enum session_scope scope;
 	enum session_launch_stacks launch_stacks;
-	bool launch_memo_off;            /* the stack of every launch is taken */
-	enum wire_graph_mode graph_mode; /* how launches of graphs are timed */
-	enum wire_cuda_mode cuda_mode;   /* who has CUPTI beside the program's own profiler */
+	bool launch_memo_off;              /* the stack of every launch is taken */
+	enum wire_graph_mode graph_mode;   /* how launches of graphs are timed */
+	enum wire_tracer_mode tracer_mode; /* who traces beside the program's own profiler */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
 	/*
 	 * Power and energy: "auto", or a list of sources as in energy_sampler_options; "off" or

@@ -108,7 +108,7 @@ cupti_result cuda_subscribe(void)
 /* dynolog has Kineto trace when it is asked from outside, which no hook sees. */
 static bool is_left_to_daemon(void)
 {
-	bool is_left = inject_cuda_mode() == WIRE_CUDA_YIELD;
+	bool is_left = inject_tracer_mode() == WIRE_TRACER_YIELD;
 
 	if (!secure_getenv("KINETO_USE_DAEMON"))
 		return false;

@@ -115,13 +115,13 @@ static bool is_launch(const struct cuda_call *call)
 	return call->role < CUDA_ROLE_CAPTURE_BEGIN;
 }
 
-/* CUgraphNodeType, as far as a launch of the node is one of ours. */
+/* Node types of wire/device.h are CUgraphNodeType. Here: those whose launch is one of ours. */
 static unsigned launch_kind(int32_t node_type)
 {
-	return node_type == 1   ? WIRE_DEVICE_COPY
-	       : node_type == 2 ? WIRE_DEVICE_FILL
-	       : node_type == 4 ? WIRE_DEVICE_GRAPH
-				: WIRE_DEVICE_KERNEL;
+	return node_type == WIRE_NODE_COPY    ? WIRE_DEVICE_COPY
+	       : node_type == WIRE_NODE_FILL  ? WIRE_DEVICE_FILL
+	       : node_type == WIRE_NODE_GRAPH ? WIRE_DEVICE_GRAPH
+					      : WIRE_DEVICE_KERNEL;
 }
 
 /* What a graph consists of, where its nodes will have no records of their own. */

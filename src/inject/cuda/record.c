@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of CUPTI, in no order, become wire records; on the writer thread only. */
+/* Records of CUPTI, in no order, become wire records; on the writer thread only. Kinds of memory
+ * are those of wire/device.h: CUpti_ActivityMemoryKind has the same values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -189,7 +189,7 @@ static void watch_activity(uint64_t now_ns)
 	if (!watch.since_ns)
 		watch.since_ns = now_ns;
 	if (watch.taken_ns) {
-		if (reclaim_ns && inject_cuda_mode() != WIRE_CUDA_YIELD &&
+		if (reclaim_ns && inject_tracer_mode() != WIRE_TRACER_YIELD &&
 			now_ns - watch.taken_ns >= reclaim_ns)
 			take_back(now_ns, launches);
 	} else if (is_elsewhere(now_ns, launches)) {
@@ -351,7 +351,7 @@ static uint64_t given_away_ns;
 /* Kineto keeps the subscription that it gets: whoever has it when it starts has the launches. */
 static void give_away(void)
 {
-	bool for_good = inject_cuda_mode() == WIRE_CUDA_YIELD;
+	bool for_good = inject_tracer_mode() == WIRE_TRACER_YIELD;
 
 	if (cuda.is_tracing)
 		await_work(inject_is_writable);
@@ -397,20 +397,20 @@ static void follow_profiler(void)
 {
 	static bool ran;
 	bool runs = atomic_load_explicit(&profiler_runs, memory_order_relaxed);
-	unsigned mode = inject_cuda_mode();
+	unsigned mode = inject_tracer_mode();
 
-	if (mode == WIRE_CUDA_OWN && runs && !ran)
+	if (mode == WIRE_TRACER_OWN && runs && !ran)
 		cuda_note(WIRE_NOTE_PROFILER,
 			"torch.profiler runs in the program while sonde has CUPTI: its trace lacks "
 			"the GPU's work, or this recording up to %llu s of it. Record with --cuda "
 			"share to give CUPTI to it while it runs, with --cuda yield from then on.",
 			(unsigned long long)(reclaim_ns / SECOND));
 	ran = ran || runs;
-	if (mode == WIRE_CUDA_OWN || !cuda.subscribed)
+	if (mode == WIRE_TRACER_OWN || !cuda.subscribed)
 		return;
 	if (runs && !is_given_away)
 		give_away();
-	else if (!runs && is_given_away && mode == WIRE_CUDA_SHARE)
+	else if (!runs && is_given_away && mode == WIRE_TRACER_SHARE)
 		take_again();
 }
 

@@ -215,8 +215,8 @@ static struct model_device_work start_work(const struct capture_device_work *raw
 		.queue = raw->queue,
 		.kind = (uint8_t)raw->kind,
 		.replayed = raw->graph || raw->graph_node,
-		.is_pageable = raw->from_memory == MODEL_MEMORY_PAGEABLE ||
-			       raw->to_memory == MODEL_MEMORY_PAGEABLE,
+		.is_pageable = raw->from_memory == WIRE_MEMORY_PAGEABLE ||
+			       raw->to_memory == WIRE_MEMORY_PAGEABLE,
 		.gpu = MODEL_NONE,
 		.context = raw->context,
 		.stream = raw->stream,

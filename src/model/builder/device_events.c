@@ -8,8 +8,8 @@
 
 bool model_is_device_memory(const struct model_device_memory *memory)
 {
-	return memory->memory.memory != MODEL_MEMORY_PAGEABLE &&
-	       memory->memory.memory != MODEL_MEMORY_PINNED;
+	return memory->memory.memory != WIRE_MEMORY_PAGEABLE &&
+	       memory->memory.memory != WIRE_MEMORY_PINNED;
 }
 
 const char *model_gpu_label(const struct model *model, uint32_t process, uint32_t number)

@@ -25,7 +25,7 @@ static void fill(struct wire_gate *memory, const struct target_gate_options *opt
 	memory->version = WIRE_RING_VERSION;
 	memory->collector_pid = (uint32_t)getpid();
 	memory->graph_mode = options->graph_mode;
-	memory->cuda_mode = options->cuda_mode;
+	memory->tracer_mode = options->tracer_mode;
 	memory->schedule = *schedule;
 	snprintf(memory->step_pattern, sizeof(memory->step_pattern), "%s",
 		options->step_pattern ? options->step_pattern : "");

@@ -25,7 +25,7 @@ struct target_gate {
 /* What the gate is made with. */
 struct target_gate_options {
 	__u8 graph_mode;               /* enum wire_graph_mode */
-	__u8 cuda_mode;                /* enum wire_cuda_mode */
+	__u8 tracer_mode;              /* enum wire_tracer_mode */
 	struct wire_schedule schedule; /* with max_steps */
 	const char *step_pattern;      /* NULL: none */
 	bool is_closed;                /* at first */
