@@ -2,8 +2,8 @@
 /*
  * One file per command. To add one:
  *   1. src/cli/NAME.c with `const struct command NAME_command` at its bottom,
- *   2. a line in the table in main.c,
- *   3. the file in src/cli/meson.build,
+ *   2. its declaration in commands.h, and a line in the table in main.c,
+ *   3. the file in src/cli/meson.build, and its name there in command_names,
  *   4. a test in tests/e2e,
  *   5. `make docs` writes its man page and completion from the tables.
  */

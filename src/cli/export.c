@@ -96,9 +96,16 @@ static int export_run(int count, char **positional)
 	return EXIT_OK;
 }
 
-static const char *const formats[] = {"folded", "flamegraph", "speedscope", "firefox", "pprof",
-	"otlp", "chrome", "chakra", "pftrace", "csv", "tables", "json", "jsonl", "memory",
-	"collectives", "perf-script", "roofline", "vllm-csv", NULL};
+#define FORMATS_MAX 64
+
+static const char *const *list_formats(void)
+{
+	static const char *names[FORMATS_MAX + 1];
+
+	for (size_t i = 0; exporters[i] && i < FORMATS_MAX; i++)
+		names[i] = exporters[i]->name;
+	return names;
+}
 
 static const struct option export_options[] = {
 	{.short_name = 'f',
@@ -107,7 +114,7 @@ static const struct option export_options[] = {
 		.argument = "FORMAT",
 		.help = "The format. Default: by the output's extension.",
 		.value = (void *)&arguments.format,
-		.choices = formats},
+		.list_choices = list_formats},
 	{.short_name = 'o',
 		.long_name = "output",
 		.type = OPTION_STRING,

@@ -2,10 +2,11 @@
 /*
  * One file per export format. To add one:
  *   1. src/exporters/NAME.c with `const struct exporter NAME_exporter` at its bottom,
- *   2. a line in the table in exporters.c,
+ *   2. its declaration in exporters.h, and a line in the table in exporters.c,
  *   3. the file in src/exporters/meson.build,
  *   4. a test in tests/unit/test-exporters.c and a check in tests/e2e/check_exports.py,
  *   5. a section in docs/export.md.
+ * Nothing else names it: the commands and the server find it in the table.
  *
  * Every format holds the same samples: the selected ones, those without a stack as one frame "[no
  * stack]". The same model, selection and options give the same bytes.

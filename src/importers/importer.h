@@ -6,11 +6,12 @@
  *   3. the file in src/importers/meson.build,
  *   4. a unit test, a fuzz target (the bytes are foreign) and a test in tests/e2e/test_import.py,
  *   5. a section in docs/import.md.
- * Nothing else names it: load/ finds it in the table, and so do the commands.
- * tests/unit/toy-importer.c is one.
+ * Nothing else names it: load/ finds it in the table, and so do the commands; but those of
+ * `sonde chakra`, which work on two formats alone. tests/unit/toy-importer.c is one.
  *
- * Traces of threads and streams become rows (model/trace.h). What is not of that form, such as a
- * log, becomes events of a capture, of which the report is that of a recording.
+ * Traces of threads and streams become rows (model/trace.h), those of records by rows.h. What is
+ * not of that form, such as a log, becomes events of a capture, of which the report is that of a
+ * recording.
  */
 #pragma once
 
@@ -70,7 +71,8 @@ struct importer {
 	bool (*knows)(const char *head, size_t length);
 	bool knows_any_text; /* what is anything else is not its */
 	/*
-	 * Rows: reads the file, packed or not, and finishes the trace (trace_finish()). What could
+	 * Rows: reads the file, packed or not (import_read_file() of rows.h, or base/text_input.h
+	 * for one that is larger than memory), and finishes the trace (trace_finish()). What could
 	 * be read of a damaged one is in the trace, what could not is counted in trace.damage.
 	 * `options` may be NULL. Several threads may each read one. Returns 0 or a negative errno
 	 * with a sentence: -ENODATA when the file is of another kind.
@@ -84,8 +86,8 @@ struct importer {
 	 * cannot be read. NULL: nobody knows without reading it. */
 	bool (*rank)(const char *path, uint32_t *ret_rank);
 	/*
-	 * Events: tells a capture's writer what is in the file, in any order that the writer takes.
-	 * What it cannot tell exactly, and what it leaves out, it says in a note: the notes are
+	 * Events: gives a capture's writer what is in the file, in any order that the writer takes.
+	 * What is not exact, and what is left out, it says in a note: the notes are
 	 * kept in the capture. Returns 0 or a negative errno with a sentence, -ENODATA when nothing
 	 * was understood.
 	 */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "analyses/program/ranks.h"
 #include "analyses/program/trace_programs.h"
@@ -90,6 +91,18 @@ static void a_file_becomes_a_model(void **state _unused_)
 	unlink(path);
 }
 
+static void a_packed_file_is_read(void **state _unused_)
+{
+	gzFile file = gzopen(paths[0], "w");
+	_cleanup_model_ struct model *model = NULL;
+
+	assert_true(gzputs(file, "TOY\nforward 10 20\n") > 0);
+	assert_int_equal(gzclose(file), Z_OK);
+	model = load(paths[0]);
+	assert_int_equal(model->traces.items[0]->events.count, 1);
+	unlink(paths[0]);
+}
+
 static void a_folder_becomes_one_model(void **state _unused_)
 {
 	static const struct trace_view_options options = {0};
@@ -136,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_becomes_a_model),
+		cmocka_unit_test(a_packed_file_is_read),
 		cmocka_unit_test(a_folder_becomes_one_model),
 		cmocka_unit_test(a_refusal_says_why),
 		cmocka_unit_test(names_and_beginnings),

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "importers/rows.h"
 
 static const char first_line[] = "TOY\n";
 
@@ -49,16 +49,15 @@ static int read_line(struct trace *trace, const char *line)
 }
 
 static int toy_read(struct trace **ret_trace, const char *path,
-	const struct trace_read_options *options _unused_, struct errmsg *err)
+	const struct trace_read_options *options, struct errmsg *err)
 {
 	_cleanup_trace_ struct trace *trace = trace_new(path);
 	_cleanup_strbuf_ struct strbuf text = {0};
 	const struct trace_track track = {.pid = 1, .tid = 2};
 	char *line, *rest = NULL;
-	int r = read_regular_file(path, &text, err);
+	int r = trace ? import_read_file(path, options, &text, &trace->damage.truncated, err)
+		      : -ENOMEM;
 
-	if (r == 0 && !trace)
-		r = -ENOMEM;
 	if (r == 0)
 		r = array_append(&trace->tracks, track);
 	line = r == 0 ? strtok_r(text.data + strlen(first_line), "\n", &rest) : NULL;
