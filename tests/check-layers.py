@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails where a layer under src/ uses one that the table in ARCHITECTURE.md forbids, by an #include or by a linked symbol.
 
-An analysis has one definition, ours: no name there has the name of a tool (a folder of src/compat/) as one of its words.
+Beside them it holds what the layers are for:
+- An analysis has one definition, ours: no name there has the name of a tool (a folder of src/compat/) as one of its words.
+- The recording half knows no runtime (a folder of src/inject/ with a runtime.h): no name of its code has its word.
+- Analyses, sections and exporters print nothing, and what a section found is written as JSON by the renderers alone.
+- A source and an exporter are known to their table alone.
+- A file has at most 600 lines, a function at most 60 between its braces.
 
 The table itself is read, so the page and the check cannot disagree: a row `| `src/LAYER/` | … | a, b |` lets LAYER
 include a, b and itself; "anything" lets it include all layers. A folder without a row is an error, too.
@@ -25,6 +30,14 @@ OBJECT = re.compile(r"src/(?P<layer>[a-z_]+)/(?:\S*/)?(?P<object>[^/:\s]+)\.o:\s
 SOURCES = {".c", ".h", ".cc"}
 UNDEFINED = "U"
 COMPAT, OURS = "compat", "analyses"
+
+NEUTRAL = {"bpf", "wire", "sources", "collect"}
+NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+FILE_LINES, FUNCTION_LINES = 600, 60
+SILENT = {"analyses", "compat", "report", "exporters"}
+PRINTS = re.compile(r"(?:__)?[vf]{0,2}d?printf(?:_chk)?|puts|fputs|fputc|putc|putchar|fwrite|write|stdout|stderr")
+RENDERERS = ("render_", "document.")
+IN_TABLES = {"sources": re.compile(r"[a-z0-9_]+_source"), "exporters": re.compile(r"[a-z0-9_]+_exporter")}
 
 
 def read_table(page):
@@ -72,12 +85,39 @@ def tool_names(root, path):
                 yield f"{path.relative_to(root)}:{number}: {match[0]} belongs in src/{COMPAT}/{tool}/"
 
 
+def runtime_names(root, path):
+    """Faults of names such as cuda_clock, in code; comments and sentences may say CUDA."""
+    runtimes = sorted(folder.parent.name for folder in (root / "src/inject").glob("*/runtime.h"))
+    if not runtimes:
+        return
+    word = re.compile(rf"\w*(?<![a-z])(?:{'|'.join(runtimes)}|cupti)\w*", re.I)
+    code = NO_CODE.sub(lambda match: "\n" * match[0].count("\n"), path.read_text(encoding="utf-8"))
+    for number, line in enumerate(code.splitlines(), 1):
+        if match := word.search(line):
+            yield f"{path.relative_to(root)}:{number}: {match[0]} belongs in src/inject/: here names are those of any runtime"
+
+
+def check_lengths(name, lines):
+    """Faults of a file and of its functions, whose braces stand at the begin of their lines."""
+    if len(lines) > FILE_LINES:
+        yield f"{name}: {len(lines)} lines; a file has at most {FILE_LINES}"
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start:
+            if number - start - 1 > FUNCTION_LINES:
+                yield f"{name}:{start}: a function of {number - start - 1} lines; it has at most {FUNCTION_LINES}"
+            start = None
+
+
 def check_file(root, path, table):
     layer = path.relative_to(root / "src").parts[0]
     name = path.relative_to(root)
     if layer not in table:
         return [f"{name}: src/{layer}/ has no row in the table of ARCHITECTURE.md"]
-    faults = list(tool_names(root, path)) if layer == OURS else []
+    faults = list(check_lengths(name, path.read_text(encoding="utf-8").splitlines()))
+    faults += tool_names(root, path) if layer == OURS else runtime_names(root, path) if layer in NEUTRAL else []
     return faults + [
         f"{name}:{number}: {layer} may not include {included}; {allowance(table, layer)}"
         for number, included in included_layers(path, root / "src", table)
@@ -92,6 +132,18 @@ def symbols(build, layers):
     for match in filter(None, map(OBJECT.search, done.stdout.splitlines())):
         if match["layer"] in layers:
             yield match["layer"], match["object"], match["kind"], match["name"]
+
+
+def misuse(layer, source, name, homes):
+    """What is wrong with a use that the table of layers allows; None: nothing."""
+    if layer in SILENT and PRINTS.fullmatch(name):
+        return f"{layer} prints nothing, and calls {name}: what is found is data, src/cli/ writes it"
+    if layer == "report" and name.startswith("json_") and "base" in homes and not source.startswith(RENDERERS):
+        return f"a section writes no JSON, and calls {name}: renderers make it of its columns"
+    for home, part in IN_TABLES.items():
+        if home in homes and part.fullmatch(name) and (layer, source) != (home, f"{home}.c"):
+            return f"{name} is known to the table in src/{home}/{home}.c alone"
+    return None
 
 
 def check_symbols(build, table):
@@ -111,6 +163,11 @@ def check_symbols(build, table):
         f"src/{layer}/{source}: {layer} may not call {name} of {home}; {allowance(table, layer)}"
         for layer, source, name, home in uses
         if is_forbidden(table, layer, home)
+    ]
+    faults += [
+        f"src/{layer}/{source}: {fault}"
+        for layer, source, kind, name in sorted(set(found))
+        if kind == UNDEFINED and (fault := misuse(layer, source, name, homes.get(name, ())))
     ]
     return faults, len(uses)
 

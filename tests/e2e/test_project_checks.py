@@ -60,7 +60,7 @@ def build(tree, layer, name, code):
     """What Meson makes of a layer: objects in a folder beside the library."""
     folder = tree / "build" / "src" / layer
     objects = folder / f"libsonde-{layer}.a.p"
-    objects.mkdir(parents=True)
+    objects.mkdir(parents=True, exist_ok=True)
     (objects / f"{name}.c").write_text(code)
     compiled, library = objects / f"{name}.c.o", folder / f"libsonde-{layer}.a"
     subprocess.run(["gcc", "-c", objects / f"{name}.c", "-o", compiled], check=True)
@@ -74,6 +74,46 @@ def test_layers_finds_a_call_without_an_include(tree):
     build(tree, "model", "rows", "extern int command(void); int rows(void) { return command(); }")
     status, text = check("check-layers.py", tree, tree / "build")
     assert status == 1 and "model may not call command of cli" in text
+
+
+@pytest.mark.parametrize(
+    "layer, name, code, fault",
+    [
+        ("analyses", "idle", "int f(void) { return puts(name); }", "analyses prints nothing, and calls puts"),
+        ("report", "idle", "int f(void) { return json_key(); }", "a section writes no JSON, and calls json_key"),
+        ("collect", "open", "int *f(void) { return &cpu_source; }", "cpu_source is known to the table"),
+        ("report", "render_json", "int f(void) { return json_key(); }", None),
+        ("sources", "sources", "int *f(void) { return &cpu_source; }", None),
+    ],
+)
+def test_layers_finds_a_misuse(tree, layer, name, code, fault):
+    with (tree / "ARCHITECTURE.md").open("a") as page:
+        for one in ("analyses", "report", "sources", "collect"):
+            page.write(f"| `src/{one}/` | what it does | base, sources |\n")
+    build(tree, "base", "json", "const char name[] = \"\"; int json_key(void) { return 0; }")
+    build(tree, "sources", "cpu", "int cpu_source;")
+    build(tree, "model", "rows", "int json_key(void); int rows(void) { return json_key(); }")
+    known = "extern int cpu_source; extern const char name[]; int json_key(void); int puts(const char *);"
+    build(tree, layer, name, known + code)
+    status, text = check("check-layers.py", tree, tree / "build")
+    assert (status, fault in text) == (1, True) if fault else status == 0, text
+
+
+def test_layers_finds_a_runtime_in_the_recording_half(tree):
+    with (tree / "ARCHITECTURE.md").open("a") as page:
+        page.write("| `src/wire/` | records | libc |\n| `src/inject/` | runtimes | wire |\n")
+    files = {"inject/cuda/runtime.h": "struct cuda_call;\n", "wire/device.h": '/* CUDA */\n#define A "CUDA"\nint cudaq;\n'}
+    for path, text in files.items():
+        (tree / "src" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / "src" / path).write_text(text)
+    status, text = check("check-layers.py", tree)
+    assert status == 1 and "src/wire/device.h:3: cudaq belongs in src/inject/" in text and text.count("belongs") == 1
+
+
+def test_layers_finds_what_is_too_long(tree):
+    (tree / "src/model/rows.c").write_text("int f(void)\n{\n" + "\tg();\n" * 61 + "}\n" + "\n" * 537)
+    status, text = check("check-layers.py", tree)
+    assert status == 1 and "rows.c: 601 lines" in text and "rows.c:2: a function of 61 lines" in text
 
 
 def test_layers_says_that_nothing_was_built(tree):
@@ -115,6 +155,23 @@ def test_nothing_is_skipped_that_tools_deps_installs():
     skips = [reason for test in tests for reason in re.findall(r'(?:\.skip\(|reason=)f?"([^"]*)"', test.read_text())]
     assert len(skips) > 20
     assert not [reason for reason in skips if any(word in reason for word in words)]
+
+
+def test_every_section_answers_a_question():
+    """Each stands in the table of ARCHITECTURE.md, in its column: there is one for each question."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]*\? \|[^|]*\|([^|]*)\|([^|]*)\|$", page, re.M)
+    named = set()
+    for cells in rows:
+        folder = ""
+        for name in re.findall(r"`([\w/]+\.c)`", " ".join(cells)):
+            folder = name.rpartition("/")[0] or folder
+            named.add(name if "/" in name else f"{folder}/{name}".lstrip("/"))
+    report = ROOT / "src/report"
+    defined = re.compile(r"^const struct report_section \w+ = \{", re.M)
+    sections = {str(path.relative_to(report)) for path in report.rglob("*.c") if defined.search(path.read_text())}
+    assert len(sections) > 30
+    assert not sections - named
 
 
 FOLDERS = ("src", ".", "src/analyses", "src/exporters", "src/report")
