@@ -633,6 +633,46 @@ def test_torch(sonde, report, tmp_path, python):
     assert ranges["torch", "all_gather"]["count"] == 2
 
 
+GRADIENTS = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+optimizer = torch.optim.SGD([{"params": model[0].parameters()}, {"params": model[1].parameters()}], lr=0.0)
+for step in range(8):
+    optimizer.zero_grad()
+    model(torch.ones(3, 4)).sum().backward()
+    if step == 7:
+        model[1].weight.grad[0, 0] = float("nan")
+    if step == 0:
+        print(*(torch.cat([p.grad.flatten() for p in part.parameters()]).norm().item() for part in model))
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("python", torch_pythons())
+def test_gradients(sonde, report, tmp_path, python):
+    """Norms of each group of parameters, and the tensor that holds NaN at the last step; nothing without being asked."""
+    capture = tmp_path / "c.pftrace"
+    done = sonde("record", "--hooks", "torch:gradients", "-o", capture, "--", python, "-c", GRADIENTS, check=0)
+    counters = {row["name"]: row for row in report(capture)["counters"]}
+    for group, norm in enumerate(map(float, done.stdout.split())):
+        row = counters[f"gradient.norm group {group}"]
+        assert row["count"] == 8 and row["minimum"] == pytest.approx(norm, rel=1e-5) == row["maximum"]
+    assert counters["gradient.norm group 1"]["not_numbers"] == 1
+    assert [counters[f"gradient.not_finite group {group}"]["maximum"] for group in range(2)] == [0, 1]
+    sonde("record", "--hooks", "torch:gradients:every=3", "-o", capture, "--", python, "-c", GRADIENTS, check=0)
+    assert {row["count"] for row in report(capture)["counters"] if row["name"].startswith("gradient")} == {3}
+    sonde("record", "--hooks", "torch", "-o", capture, "--", python, "-c", GRADIENTS, check=0)
+    assert not any(row["name"].startswith("gradient") for row in report(capture)["counters"] or [])
+
+
+def test_options_of_torch(sonde):
+    for options in ("torch:gradient", "torch:every=0", "torch:layer"):
+        done = sonde("record", "--hooks", options, "--", "true")
+        assert done.status == 2 and "give gradients" in " ".join(done.stderr.split())
+    assert "takes" not in sonde("record", "--hooks", "vllm:gradients", "--", "true").stdout
+
+
 COMPILING = """
 import torch
 torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(8))

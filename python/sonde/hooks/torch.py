@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks for PyTorch 1.13 and later: optimizer steps, waiting for data, backward passes, collectives, compilation.
 
-Nothing here runs on a device or waits for one: a range is the time that the call took on the CPU. docs/hooks.md says
-what each is called in a capture.
+Nothing here waits for a device: a range is the time that the call took on the CPU. Nothing runs on one but norms of
+gradients, where the command asks for them. docs/hooks.md says what each is called in a capture.
 """
 
+import os
 import sys
 from functools import wraps
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from .. import _core
+from .. import _core, _gradients
 from . import torch_profiler
-from .registry import Function, Hook
+from .registry import Function, Hook, guard
 from .wrap import ranged
 
 DOMAIN = "torch"
@@ -29,12 +30,28 @@ def is_compiling() -> bool:
 # ---- optimizer steps ----
 
 
+def _step_seen() -> Callable[[Any], None]:
+    """What is done when an optimizer has made a step."""
+    options = _gradients.options_of(os.environ.get("SONDE_HOOKS", ""))
+    gradients = _gradients.Gradients(options.every) if options.gradients else None
+    ours = guard()
+
+    def step_seen(optimizer: Any) -> None:
+        _core.step(STEP)
+        if gradients is not None and not is_compiling():
+            ours.run(gradients.after_step, optimizer)
+
+    return step_seen
+
+
 def _register_step(register: Function) -> Function:
     """From 2.0 on, torch calls us after each step of every optimizer. Steps count with a closed gate, too, and in a
     compiled step, whose graph torch breaks by itself."""
 
-    def after_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        _core.step(STEP)
+    step_seen = _step_seen()
+
+    def after_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        step_seen(optimizer)
 
     register(after_step)
     return register
@@ -43,11 +60,13 @@ def _register_step(register: Function) -> Function:
 def _wrap_step_of_class(original: Function) -> Function:
     """Before 2.0: torch wraps the step of a class when the first optimizer of it is made, and so do we."""
 
+    step_seen = _step_seen()
+
     def wrap_step(step: Function) -> Function:
         @wraps(step)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = step(*args, **kwargs)
-            _core.step(STEP)
+            step_seen(args[0])
             return result
 
         setattr(wrapper, WRAPPED_STEP, True)

@@ -463,7 +463,9 @@ static const struct option record_options[] = {
 			"torch, transformers, vllm, separated by commas; auto: those that they "
 			"import; none. transformers:LEVEL also records what models do on which "
 			"generate() is called: LEVEL is step, layer, component or stats; with "
-			":every=N in one forward pass in N. Default: auto.",
+			":every=N in one forward pass in N. torch:gradients also records the norm of "
+			"gradients at each step of an optimizer, and how many are not finite. "
+			"Default: auto.",
 		.value = &record_hooks,
 		.group = "Python"},
 	{.long_name = "energy",

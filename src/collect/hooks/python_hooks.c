@@ -17,7 +17,11 @@ const char *const python_hook_groups[] = {"torch", "transformers", "vllm", NULL}
 /* What --hooks transformers:LEVEL may say: LEVELS of python/sonde/_watch.py. */
 static const char *const model_levels[] = {"step", "layer", "component", "stats", NULL};
 
+/* And torch: options_of() of python/sonde/_gradients.py. */
+static const char *const torch_options[] = {"gradients", NULL};
+
 #define MODEL_GROUP "transformers"
+#define TORCH_GROUP "torch"
 #define EVERY       "every="
 
 static bool is_one_of(const char *const *names, const char *name, size_t length)
@@ -40,6 +44,11 @@ static bool is_every(const char *option, size_t length)
 	       strspn(option + prefix, "0") != length - prefix;
 }
 
+static bool is_group(const char *group, size_t length, const char *name)
+{
+	return length == strlen(name) && memcmp(group, name, length) == 0;
+}
+
 /* The options behind a group's name, each with a colon before it. */
 static int check_options(
 	const char *group, size_t group_length, const char *options, struct errmsg *err)
@@ -48,13 +57,22 @@ static int check_options(
 		const char *option = options + 1;
 		size_t length = strcspn(option, ":,");
 
-		if (group_length != strlen(MODEL_GROUP) ||
-			memcmp(group, MODEL_GROUP, group_length) != 0)
+		bool is_torch = is_group(group, group_length, TORCH_GROUP);
+
+		if (!is_torch && !is_group(group, group_length, MODEL_GROUP))
 			return errmsg_set(err, -EINVAL,
-				"--hooks: only " MODEL_GROUP " takes options, and %.*s is given "
-				"'%.*s'; leave it out",
+				"--hooks: only " MODEL_GROUP " and " TORCH_GROUP
+				" take options, and %.*s is given '%.*s'; leave it out",
 				(int)group_length, group, (int)MIN(length, (size_t)60), option);
-		if (!is_one_of(model_levels, option, length) && !is_every(option, length))
+		if (is_torch && !is_one_of(torch_options, option, length) &&
+			!is_every(option, length))
+			return errmsg_set(err, -EINVAL,
+				"--hooks " TORCH_GROUP
+				": '%.*s' is no option of it; give gradients, and every=N for one "
+				"step in N",
+				(int)MIN(length, (size_t)60), option);
+		if (!is_torch && !is_one_of(model_levels, option, length) &&
+			!is_every(option, length))
 			return errmsg_set(err, -EINVAL,
 				"--hooks " MODEL_GROUP ": '%.*s' is no level of models; give step, "
 				"layer, component or stats, and every=N for one forward pass in N",
