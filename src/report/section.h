@@ -7,8 +7,8 @@
  *      report_section NAME_section`;
  *   2. its declaration in sections.h, and its line in the table of section_table.c, in the order
  *      of the report;
- *   3. the file in meson.build, a test, and docs/json.md; `meson test report-schema` says how to
- *      renew schema/report.schema.json.
+ *   3. the file in meson.build, a test, docs/json.md, and its question in ARCHITECTURE.md;
+ *      `meson test report-schema` says how to renew schema/report.schema.json.
  * tests/unit/toy-section.c is one.
  *
  * make() reads the model, samples and ranges from input->view (view.h), rows from input->trace
