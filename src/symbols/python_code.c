@@ -25,15 +25,13 @@ struct text_state {
 };
 
 /*
- * PyASCIIObject.state: interned 2 bits, kind 3, compact 1, ascii 1. From 3.14 on interned is a
- * field of 16 bits.
+ * PyASCIIObject.state: interned 2 bits, kind 3, compact 1, ascii 1. Free-threaded builds, which are
+ * not read, have 8 bits of interned from 3.14 on.
  */
-static struct text_state text_state(const struct python_layout *layout, uint32_t state)
+static struct text_state text_state(uint32_t state)
 {
-	unsigned bits = layout->version >= 0x030e ? state >> 16 : state >> 2;
-
 	return (struct text_state){
-		.kind = bits & 7, .compact = bits >> 3 & 1, .ascii = bits >> 4 & 1};
+		.kind = state >> 2 & 7, .compact = state >> 5 & 1, .ascii = state >> 6 & 1};
 }
 
 static int add_character(struct strbuf *out, uint32_t character)
@@ -93,7 +91,7 @@ static size_t text_bytes(const struct python_layout *layout, const uint8_t *byte
 		return 0;
 	memcpy(ret_count, bytes + TEXT_LENGTH_AT, sizeof(*ret_count));
 	memcpy(&state_word, bytes + TEXT_STATE_AT, sizeof(state_word));
-	*ret_state = text_state(layout, state_word);
+	*ret_state = text_state(state_word);
 	if (!ret_state->compact || *ret_count > UINT32_MAX ||
 		(ret_state->kind != 1 && ret_state->kind != 2 && ret_state->kind != 4))
 		return 0;

@@ -15,6 +15,7 @@
 #include "elf/elf_symbol_table.h"
 #include "unwind/python_tables.h"
 
+#define PYPY_NAME         "pypy_execute_source" /* what an embedding program calls */
 #define EVAL_NAME         "_PyEval_EvalFrameDefault"
 #define TAIL_CALL_PREFIX  "_TAIL_CALL_"
 #define MAXIMUM_COLD_FDES 64
@@ -33,7 +34,7 @@ struct python_symbols {
 	uint64_t version; /* Py_Version; 0: none */
 	uint64_t code_type, frame_type;
 	struct python_interpreter *out;
-	bool has_cold_symbols;
+	bool has_cold_symbols, is_pypy;
 };
 
 static void add_range(struct python_interpreter *out, uint64_t start, uint64_t end)
@@ -74,6 +75,8 @@ static void take_symbol(struct python_symbols *symbols, const char *name, const 
 		symbols->code_type = start;
 	} else if (strcmp(name, "PyFrame_Type") == 0) {
 		symbols->frame_type = start;
+	} else if (strcmp(name, PYPY_NAME) == 0) {
+		symbols->is_pypy = true;
 	} else if (strncmp(name, EVAL_NAME, strlen(EVAL_NAME)) == 0) {
 		const char *rest = name + strlen(EVAL_NAME);
 
@@ -382,6 +385,11 @@ int python_find(struct python_interpreter *ret_interpreter, struct elf_file *fil
 	if (elf_file_machine(file) != ARCH_ELF_MACHINE)
 		return 0;
 	read_all_symbols(file, &symbols, false);
+	if (symbols.is_pypy)
+		return errmsg_set(err, -ENOTSUP,
+			"%s is PyPy, whose Python functions sonde does not read; run the program "
+			"with CPython to see them",
+			path_for_messages);
 	if (!symbols.runtime)
 		return 0;
 	out->runtime = symbols.runtime;

@@ -421,6 +421,17 @@ def test_unknown_interpreter_is_said_once(sonde, tmp_path):
     assert "python3.99" in done.stderr
 
 
+def test_pypy_is_said_once(sonde, tmp_path):
+    """By what its library offers to programs that embed it."""
+    source, program = tmp_path / "pypy.c", tmp_path / "pypy3"
+    source.write_text(UNKNOWN.replace("void _PyEval_EvalFrameDefault", "void pypy_execute_source").replace("_PyRuntime", "unused"))
+    subprocess.run(["cc", "-O1", "-rdynamic", "-o", program, source], check=True)
+    capture = tmp_path / "pypy.pftrace"
+    sonde("record", "-q", "-F", 499, "-o", capture, "--", program, check=0)
+    notes = [note for note in sonde("report", "--json", capture, check=0).json()["notes"] if str(program) in note]
+    assert len(notes) == 1 and "is PyPy" in notes[0] and "CPython" in notes[0]
+
+
 def test_user_mode_says_that_python_needs_bpf(sonde, script, tmp_path):
     python = next(iter(PYTHONS.values()), None) or pytest.skip("there is no CPython")
     capture = tmp_path / "user.pftrace"

@@ -385,6 +385,15 @@ static void test_texts(void **state)
 	assert_string_equal(strbuf_cstr(&text), "A\xef\xbf\xbd\xc3\xa9");
 	object[32] = 3 << 2 | 1 << 5;
 	assert_int_equal(python_text(&layout, object, sizeof(object), &text, &cut), -EINVAL);
+	/* As Debian's 3.14.8 had it: what follows the bits is padding, with any contents. */
+	layout = *python_table(0x030e);
+	memcpy(object + 32,
+		"d\x00\xf1\x02\x03\x05\x08\xf0"
+		"abc",
+		11);
+	strbuf_clear(&text);
+	assert_int_equal(python_text(&layout, object, sizeof(object), &text, &cut), 0);
+	assert_string_equal(strbuf_cstr(&text), "abc");
 	assert_int_equal(python_text(&layout, object, 20, &text, &cut), -EINVAL);
 }
 

@@ -116,7 +116,7 @@ static bool may_be_interpreter(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	return strstr(name, "python") || !strstr(name, ".so");
+	return strstr(name, "python") || strstr(name, "pypy") || !strstr(name, ".so");
 }
 
 static int examine_file(
