@@ -279,6 +279,7 @@ static const struct option diff_options[] = {
 			"and of device work.",
 		.value = (void *)&arguments.asked.shown.weight,
 		.choices = diff_weights},
+	COLOUR_OPTION,
 	SHOWN_OPTIONS(arguments.asked.shown),
 	FILTER_OPTIONS(arguments.asked.selection),
 	{0},

@@ -8,6 +8,7 @@
 #include "base/errmsg.h"
 #include "exporters/exporter.h"
 #include "report/render.h"
+#include "report/table.h"
 
 /* "-" */
 bool output_is_standard(const char *path);
@@ -22,6 +23,13 @@ int output_write(const char *path, const void *bytes, size_t length, struct errm
  * in it stay. The last line of the above holds, too.
  */
 int output_write_folder(const char *folder, const struct export_files *files, struct errmsg *err);
+
+#define COLOUR_OPTION                                                                              \
+	{                                                                                          \
+		.long_name = "color", .type = OPTION_CHOICE, .argument = "WHEN",                   \
+		.help = "Colours: always, never, or auto: on a terminal, without $NO_COLOR.",      \
+		.value = (void *)&terminal_colour, .choices = terminal_colours                     \
+	}
 
 /* Prints a document by itself. Returns 0 or -ENOMEM. */
 int output_result(const struct result *result, enum report_form form);

@@ -310,6 +310,7 @@ static const struct option report_options[] = {
 			"of that; no CAPTURE is needed.",
 		.value = &arguments.schema},
 	PAGER_OPTION(arguments.no_pager),
+	COLOUR_OPTION,
 	{.long_name = "regress",
 		.type = OPTION_STRINGS,
 		.argument = "BASELINE",

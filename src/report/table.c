@@ -37,17 +37,26 @@ static size_t width_of(FILE *file, bool *ret_is_known)
 	return (size_t)MIN(MAX(wanted, (long)MIN_WIDTH), (long)MAX_WIDTH);
 }
 
-struct terminal terminal_of(FILE *file)
+const char *terminal_colour = "auto";
+const char *const terminal_colours[] = {"auto", "always", "never", NULL};
+
+static bool has_colour(bool is_terminal)
 {
 	const char *no_colour = getenv("NO_COLOR"), *name = getenv("TERM");
 
+	if (strcmp(terminal_colour, "auto") != 0)
+		return strcmp(terminal_colour, "always") == 0;
+	return is_terminal && !(no_colour && *no_colour) && !(name && strcmp(name, "dumb") == 0);
+}
+
+struct terminal terminal_of(FILE *file)
+{
 	bool is_terminal = isatty(fileno(file)), is_known;
 	size_t width = width_of(file, &is_known);
 
 	return (struct terminal){
 		.width = width,
-		.colour = is_terminal && !(no_colour && *no_colour) &&
-			  !(name && strcmp(name, "dumb") == 0),
+		.colour = has_colour(is_terminal),
 		.is_whole = !is_terminal && !is_known,
 	};
 }

@@ -18,8 +18,12 @@ struct terminal {
 	bool is_whole; /* no terminal, of no width: tables and titles are not shortened */
 };
 
-/* Width: the terminal's, else $COLUMNS, else 100 for text, and tables are whole. Colour: a
- * terminal, and neither $NO_COLOR nor TERM=dumb. */
+/* NULL-ended. "auto": a terminal, and neither $NO_COLOR nor TERM=dumb. */
+extern const char *const terminal_colours[];
+/* One of them, for all that follows. */
+extern const char *terminal_colour;
+
+/* Width: the terminal's, else $COLUMNS, else 100 for text, and tables are whole. */
 struct terminal terminal_of(FILE *file);
 
 /* Escape sequences, "" without colour. */

@@ -71,3 +71,19 @@ def test_a_pager_that_cannot_run_or_ends_early(sonde, capture):
     text = on_terminal(sonde, "report", capture, SONDE_PAGER="/nonexistent/pager 2>/dev/null")
     assert text.endswith(plain)
     assert on_terminal(sonde, "report", capture, SONDE_PAGER="head -n 1") == plain.splitlines()[0] + "\n"
+
+
+BOLD = "\x1b[1m"
+
+
+def test_colours(sonde, capture):
+    """auto: on a terminal, without NO_COLOR; --color decides before it."""
+    assert BOLD in on_terminal(sonde, "report", capture, rows=500, NO_COLOR="")
+    assert BOLD not in on_terminal(sonde, "report", capture, rows=500)
+    assert BOLD in on_terminal(sonde, "report", "--color", "always", capture, rows=500)
+    assert BOLD not in on_terminal(sonde, "report", "--color", "never", capture, rows=500, NO_COLOR="")
+    assert BOLD not in sonde("report", capture, check=0).stdout
+    for command in (("report", capture), ("diff", "--all", capture, capture)):
+        assert BOLD in sonde(*command, "--color=always", check=0).stdout
+        assert BOLD not in sonde(*command, "--color=always", "--json", check=0).stdout
+    assert "always" in sonde("report", "--color", "sometimes", capture, check=2).stderr
