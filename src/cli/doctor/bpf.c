@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "cli/doctor/doctor.h"
+#include "sources/cpu/bpf_sampler.h"
 #include "sources/wait/exact_waits.h"
 
 static const char kernel_fix[] = "run a distribution's kernel of release 5.17 or later";
@@ -53,6 +54,9 @@ void doctor_probe_bpf_program(struct doctor_result *ret_result)
 
 	if (fd < 0)
 		explain(ret_result, "loading a BPF program", fd);
+	else if (!bpf_may_read_kernel())
+		doctor_no(ret_result, "boot without lockdown=confidentiality",
+			"kernel lockdown forbids BPF programs to read the kernel's memory");
 	else
 		doctor_works(ret_result, "a perf_event program loads");
 }

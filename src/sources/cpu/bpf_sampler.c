@@ -55,6 +55,23 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 
 /* ---- can it run? ---- */
 
+bool bpf_may_read_kernel(void)
+{
+	static const struct bpf_insn program[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_10},
+		{.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_1, .imm = -8},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = 8},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_read_kernel},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	_cleanup_close_ int fd = bpf_prog_load(
+		BPF_PROG_TYPE_PERF_EVENT, "sonde_probe", "GPL", program, ARRAY_SIZE(program), NULL);
+
+	return fd >= 0;
+}
+
 static int bpf_sampler_probe(struct errmsg *reason)
 {
 	struct bpf_insn program[] = {
@@ -73,6 +90,10 @@ static int bpf_sampler_probe(struct errmsg *reason)
 	if (fd < 0 && (errno == EPERM || errno == EACCES))
 		return errmsg_set(reason, -EPERM,
 			"loading BPF programs needs CAP_BPF and CAP_PERFMON; run sonde with sudo");
+	if (fd < 0 && errno == ENOSYS)
+		return errmsg_set(reason, -ENOSYS,
+			"bpf(2) is missing: the kernel was built without CONFIG_BPF_SYSCALL, or a "
+			"sandbox such as gVisor hides it");
 	if (fd < 0)
 		return errmsg_set(reason, -errno,
 			"the kernel refuses perf_event BPF programs (%s); it needs "
@@ -81,6 +102,10 @@ static int bpf_sampler_probe(struct errmsg *reason)
 	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 0)
 		return errmsg_set(
 			reason, -ENOTSUP, "unwinding in BPF needs bpf_loop: Linux 5.17 or later");
+	if (!bpf_may_read_kernel())
+		return errmsg_set(reason, -EPERM,
+			"kernel lockdown forbids BPF programs to read the kernel's memory; boot "
+			"without lockdown=confidentiality");
 	return 0;
 }
 

@@ -67,7 +67,9 @@ int perf_event_explain(struct errmsg *err, int error, const char *what, int para
 	case ENOENT:
 	case EOPNOTSUPP:
 		return errmsg_set(err, error,
-			"%s: this kernel has no perf events (%s); it needs CONFIG_PERF_EVENTS",
+			"%s: there are no perf events (%s): the kernel was built without "
+			"CONFIG_PERF_EVENTS, or a sandbox such as gVisor hides them; record outside "
+			"of it",
 			what, strerror(-error));
 	case EMFILE:
 	case ENFILE:
