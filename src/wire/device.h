@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device work as an injected library tells it: what was launched, by whom, and when it ran. A
+ * Device work as an injected library reports it: what was launched, by whom, and when it ran. A
  * launch, its device activity and the stack that the marker's probe takes (struct wire_sample with
  * WIRE_SAMPLE_LAUNCH) have one correlation id, unique in their process.
  *
@@ -62,10 +62,10 @@ enum wire_device_node_type {
 /* Why a launch has no device activity. Append only. */
 enum wire_device_untimed {
 	WIRE_DEVICE_TIMED = 0,
-	WIRE_DEVICE_NO_PROFILING = 1, /* its queue cannot tell times */
+	WIRE_DEVICE_NO_PROFILING = 1, /* its queue has no times */
 	WIRE_DEVICE_NO_CONTEXT = 2,   /* too many were in flight */
 	WIRE_DEVICE_FAILED = 3,       /* the launch, or the work, returned an error */
-	WIRE_DEVICE_NO_EVENT = 4,     /* the runtime refused to tell of its end */
+	WIRE_DEVICE_NO_EVENT = 4,     /* the runtime did not report its end */
 	WIRE_DEVICE_CAPTURED = 5,     /* it became a node of a graph: nothing ran */
 	WIRE_DEVICE_NO_TIMES = 6,     /* it ran, and the driver gave no times */
 	WIRE_DEVICE_NOT_ASKED = 7,    /* launches alone are recorded */
@@ -224,7 +224,7 @@ enum wire_device_note {
 };
 
 /*
- * WIRE_RECORD_DEVICE_ACTIVITY with more to tell, known by its length. What is of its call is 0
+ * WIRE_RECORD_DEVICE_ACTIVITY with more in it, known by its length. What is of its call is 0
  * (`before_ns`, `after_ns`, `enter_ns`, `tid`, `queued`, `submit`): its launches each have a
  * WIRE_RECORD_DEVICE_LAUNCH with the same correlation, which may come later, and one launch of a
  * graph has many activities. WIRE_RECORD_DEVICE_CLOCK gives the pairs of clocks.
