@@ -52,6 +52,9 @@ static int find_given(struct memory_stacks *stacks, uint32_t others, uint32_t *r
 	uint64_t known;
 	int r;
 
+	/* In a capture these are all arguments that nobody took, other ones for each row. */
+	if (!strstr(trace_text(stacks->trace, others), TRACE_STACK))
+		return 0;
 	if (map_u64_get(&stacks->given, others, &known)) {
 		*ret_stack = (uint32_t)known;
 		return 0;
