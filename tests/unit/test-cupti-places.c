@@ -62,7 +62,7 @@ static int start(void **state)
 	static const char *const variables[] = {
 		"VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "PATH"};
 
-	memcpy(root + sizeof(root) - 7, "XXXXXX", 6);
+	snprintf(root, sizeof(root), "/tmp/sonde-places-XXXXXX");
 	tried_count = 0;
 	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
 		unsetenv(variables[i]);
@@ -122,14 +122,16 @@ static void base_of_an_environment(void **state)
 {
 	struct cupti_search search = {.try = take_first};
 	char text[CUPTI_PATH_BYTES + 64];
+	int length;
 
 	make_file("base/bin/python3", "");
 	make_file("base/lib/python3.11/site-packages/nvidia/cu13/lib/libcupti.so.13", "");
-	snprintf(text, sizeof(text), "home = %s\n", below_root("base/bin"));
+	length = snprintf(text, sizeof(text), "home = %s\n", below_root("base/bin"));
 	make_file("v/pyvenv.cfg", text);
 	assert_false(cupti_try_prefix(&search, below_root("v")));
 	search.looked_count = 0;
-	strcat(text, "include-system-site-packages = true\n");
+	snprintf(text + length, sizeof(text) - (size_t)length,
+		"include-system-site-packages = true\n");
 	make_file("v/pyvenv.cfg", text);
 	assert_true(cupti_try_prefix(&search, below_root("v")));
 	assert_int_equal(tried_count, 1);
