@@ -19,6 +19,8 @@ static struct run run_of(const struct run_row *row)
 		.energy_reason = reason->type == STORE_TEXT ? reason->text : NULL,
 		.kv_cache_bytes = run_number(row, STORE_RUN_KV_CACHE),
 		.expert_balance = run_number(row, STORE_RUN_EXPERT_BALANCE),
+		.expert_entropy = run_number(row, STORE_RUN_EXPERT_ENTROPY),
+		.expert_load = run_number(row, STORE_RUN_EXPERT_LOAD),
 	};
 
 	for (int i = 0; i < SPAN_ENERGY_SIDES; i++)

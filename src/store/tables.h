@@ -12,7 +12,7 @@
 #include "report/shape.h"
 #include "store/value.h"
 
-#define STORE_VERSION 3 /* of the tables: the number of migrations */
+#define STORE_VERSION 4 /* of the tables: the number of migrations */
 
 struct store_column {
 	const char *name;
@@ -109,7 +109,9 @@ extern const struct store_table store_tables[STORE_TABLE_MAX];
 	X(PREFILL_EDP, "prefill_edp_js", NUMBER, NUMBER, NULL)                                     \
 	X(DECODE_EDP, "decode_edp_js", NUMBER, NUMBER, NULL)                                       \
 	X(PRICE, "price_per_kwh", NUMBER, NUMBER, NULL)                                            \
-	X(CO2_RATE, "co2_g_per_kwh", NUMBER, NUMBER, NULL)
+	X(CO2_RATE, "co2_g_per_kwh", NUMBER, NUMBER, NULL)                                         \
+	X(EXPERT_ENTROPY, "expert_entropy", NUMBER, NUMBER, NULL)                                  \
+	X(EXPERT_LOAD, "expert_load", NUMBER, NUMBER, NULL)
 
 enum store_run_column {
 #define STORE_RUN_ENUM(id, name, type, kind, title) STORE_RUN_##id,

@@ -230,6 +230,8 @@ def fill_pairs(store, capture):
     set_figure(store, "tokens_per_s", {name: [run[3]] for name, run in runs.items()})
     set_figure(store, "parameters", {name: [size] for name, size in sizes.items()})
     set_figure(store, "expert_balance", {name: [run[4]] for name, run in runs.items() if run[4]})
+    set_figure(store, "expert_entropy", {"m1": [0.97], "m13": [0.7]})
+    set_figure(store, "expert_load", {"m1": [1.05], "m13": [2.4]})
     set_figure(store, "experts", {"m1": [8], "m13": [64]})
     set_figure(store, "active_parameters", {"m1": [1.2e9], "m13": [12e9]})
 
@@ -242,7 +244,7 @@ def test_precisions_and_mixtures(history, open_page, store, capture, scheme):
     see(page, "/history/analyses?experiment=pairs", "#chart-precision-joules_per_token")
     found = history.get("/api/runs/analyse?experiment=pairs").json()
     names = page.locator("figure.chart svg").evaluate_all("(all) => all.map((one) => one.id)")
-    for name in ("precision-joules_per_token", "precision-tokens_per_s", "mixtures-joules_per_token", "mixtures-active", "mixtures-balance"):
+    for name in ("precision-joules_per_token", "precision-tokens_per_s", "mixtures-joules_per_token", "mixtures-active", "mixtures-balance", "mixtures-entropy", "mixtures-load"):
         assert f"chart-{name}" in names, names
     # Each point has what the analysis says of it; precisions without a width are drawn, too.
     assert {(os.path.basename(pair["capture"]), os.path.basename(pair["baseline"])) for pair in found["precisions"]} == {
@@ -252,6 +254,7 @@ def test_precisions_and_mixtures(history, open_page, store, capture, scheme):
     points_at(page, "precision-joules_per_token", "q4.x.pftrace", "J/token 1.6 at Precision q4_k_m: 0.4 times that of bf16; best")
     points_at(page, "precision-tokens_per_s", "q16.x.pftrace", "Tokens/s 40 at Precision bf16: the baseline")
     points_at(page, "mixtures-joules_per_token", "m13.x.pftrace", "J/token 5 at Mixture moe-large: 0.556 times that of d13.x.pftrace")
+    points_at(page, "mixtures-entropy", "m13.x.pftrace", "J/token 5 at Entropy of choices, of its most 0.7: 64 experts")
     points_at(page, "mixtures-active", "m1.x.pftrace", "J/token 1.5 at Active parameters 1.2B: 8 experts")
     assert page.locator("#chart-precision-joules_per_token polyline.fit").count() == 1
     text = page.inner_text("main")

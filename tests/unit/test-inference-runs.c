@@ -336,6 +336,8 @@ static void test_balance_of_experts(void **state _unused_)
 	assert_int_equal(run_describe(&run, model, &inference), 0);
 	/* Of one layer half of the experts do all, of the other all do the same: 0.5 and 1. */
 	assert_true(run.labels[RUN_EXPERTS] == 4 && fabs(run.expert_balance - 0.75) < 1e-9);
+	/* 1 of 2 bits, and 2 of 2; 4 experts x 2 x 0.5^2 is 2, and 4 x 4 x 0.25^2 is 1. */
+	assert_true(fabs(run.expert_entropy - 0.75) < 1e-9 && fabs(run.expert_load - 1.5) < 1e-9);
 }
 
 /* Runs at other temperatures or clocks are said to be: their joules differ by that alone. */

@@ -56,7 +56,7 @@ test("a time is written as the terminal writes it", () => {
 });
 
 const run = (capture: string, more: Partial<AnalysedRun>): AnalysedRun =>
-  ({ capture, model: "m", precision: null, is_optimal: false, is_knee: false, experts: null, active_parameters: null, expert_balance: null, ...more });
+  ({ capture, model: "m", precision: null, is_optimal: false, is_knee: false, experts: null, active_parameters: null, expert_balance: null, expert_entropy: null, expert_load: null, ...more });
 
 const found: Analyses = {
   runs: [
@@ -118,7 +118,7 @@ test("mixtures stand beside dense runs; without one there is only what is active
     [{ x: 0, y: 1, name: "moe", note: "0.5 times that of dense" }], [{ x: 0, y: 2, name: "dense", note: "beside moe" }]]);
   expect(charts[1]!.series.map(({ points }) => points.map(({ x, note }) => [x, note]))).toEqual([[[1e9, "8 experts"]], [[1e9, "dense"]]]);
   expect(mixturesOf({ ...found, runs: [dense] })).toEqual([]);
-  expect(mixturesOf({ ...found, runs: [mixture, { ...mixture, capture: "/m/other", expert_balance: 1 }] }).map(({ name }) => name)).toEqual(["mixtures-active", "mixtures-balance"]);
+  expect(mixturesOf({ ...found, runs: [mixture, { ...mixture, capture: "/m/other", expert_balance: 1, expert_entropy: 0.9 }] }).map(({ name }) => name)).toEqual(["mixtures-active", "mixtures-balance"]);
 });
 
 const step = (figure: Step["figure"], before: number, after: number, verdict: Step["verdict"], from: string, commit: string): Step =>

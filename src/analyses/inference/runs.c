@@ -121,18 +121,23 @@ static void take_requests(struct run *run, const struct inference *inference)
 static int take_experts(struct run *run, const struct model *model)
 {
 	_cleanup_experts_ struct experts experts = {0};
-	double sum = 0, count = 0;
+	double balance = 0, entropy = 0, load = 0, count = 0;
 	int r = experts_init(&experts, model);
 
 	array_foreach (&experts.layers, layer) {
 		if (!layer->spread.chosen)
 			continue;
-		sum += layer->spread.balance;
+		balance += layer->spread.balance;
+		entropy +=
+			layer->experts > 1 ? layer->spread.entropy_bits / log2(layer->experts) : 1;
+		load += layer->load_balance;
 		count++;
 		if (isnan(run->labels[RUN_EXPERTS]))
 			run->labels[RUN_EXPERTS] = layer->experts;
 	}
-	run->expert_balance = count > 0 ? sum / count : NAN;
+	run->expert_balance = count > 0 ? balance / count : NAN;
+	run->expert_entropy = count > 0 ? entropy / count : NAN;
+	run->expert_load = count > 0 ? load / count : NAN;
 	return r;
 }
 

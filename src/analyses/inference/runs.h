@@ -47,7 +47,9 @@ struct run {
 	const char *energy_reason; /* why there is none; NULL: there is */
 	struct span_state states[SPAN_ENERGY_SIDES];
 	double kv_cache_bytes;
-	double expert_balance; /* of its layers, their mean: struct expert_spread.balance */
+	/* Means of its layers: struct expert_spread.balance, its entropy by log2 of the experts,
+	 * and struct expert_layer.load_balance. */
+	double expert_balance, expert_entropy, expert_load;
 	bool is_optimal; /* no other has both more tokens a second and fewer joules per token */
 	bool is_knee;
 };

@@ -40,6 +40,14 @@ static const struct report_column run_columns[] = {
 		.kind = REPORT_BYTES,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "expert_balance", .kind = REPORT_NUMBER},
+	{.key = "expert_entropy",
+		.kind = REPORT_NUMBER,
+		.help = "of the shares of choices, by its most: 1 when all experts are chosen "
+			"equally often"},
+	{.key = "expert_load",
+		.kind = REPORT_NUMBER,
+		.help = "load_balance of the section experts: 1 when choices and probabilities are "
+			"even"},
 	{.key = "is_optimal", .kind = REPORT_FLAG},
 	{.key = "is_knee", .kind = REPORT_FLAG},
 	{.key = "precision", .title = "Precision", .kind = REPORT_TEXT},
@@ -155,6 +163,8 @@ static void add_run(struct result *result, const struct run *run, const struct e
 	result_known(result, !isnan(run->kv_cache_bytes),
 		isnan(run->kv_cache_bytes) ? 0 : (uint64_t)run->kv_cache_bytes);
 	result_number(result, run->expert_balance);
+	result_number(result, run->expert_entropy);
+	result_number(result, run->expert_load);
 	result_flag(result, run->is_optimal);
 	result_flag(result, run->is_knee);
 	result_text(result, run->precision);

@@ -143,6 +143,8 @@ static void set_run(const struct run *run, struct store_value *values)
 	values[STORE_RUN_EXPERTS] = store_number(run->labels[RUN_EXPERTS]);
 	values[STORE_RUN_KV_CACHE] = store_number(run->kv_cache_bytes);
 	values[STORE_RUN_EXPERT_BALANCE] = store_number(run->expert_balance);
+	values[STORE_RUN_EXPERT_ENTROPY] = store_number(run->expert_entropy);
+	values[STORE_RUN_EXPERT_LOAD] = store_number(run->expert_load);
 	values[STORE_RUN_TOKENS_PER_S] = store_number(run->figures[RUN_TOKENS_PER_S]);
 	values[STORE_RUN_TTFT_P50] = ns_of(run->figures[RUN_TTFT_NS]);
 	values[STORE_RUN_TPOT_P50] = ns_of(run->figures[RUN_TPOT_NS]);

@@ -73,4 +73,7 @@ static const char third[] = "CREATE INDEX runs_by_model ON runs (model, time_ns)
 			    "CREATE INDEX runs_by_tokens_per_s ON runs (tokens_per_s);"
 			    "CREATE INDEX runs_by_added ON runs (added_ns);";
 
-const char *const sqlite_migrations[STORE_VERSION] = {first, second, third};
+static const char fourth[] = "ALTER TABLE runs ADD COLUMN expert_entropy REAL;"
+			     "ALTER TABLE runs ADD COLUMN expert_load REAL;";
+
+const char *const sqlite_migrations[STORE_VERSION] = {first, second, third, fourth};

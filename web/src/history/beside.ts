@@ -90,15 +90,25 @@ function activeChart(mixtures: AnalysedRun[], dense: AnalysedRun[]): ChartProps[
   return [{ name: "mixtures-active", title: "J/token by active parameters", series, x: { title: "Active parameters", kind: "number", isLog: isWide(all.map(({ x }) => x)) }, y: { title: titleOf("joules_per_token"), kind: kindOf("joules_per_token") } }];
 }
 
-function balanceChart(mixtures: AnalysedRun[]): ChartProps[] {
-  const points = pointsOf(mixtures, (run) => run.expert_balance);
-  if (points.length < 2) return [];
-  return [{ name: "mixtures-balance", title: "J/token by the balance of experts (1: all are chosen equally often)", series: [{ name: "mixture of experts", points, isLine: false }], x: { title: "Balance of experts", kind: "number" }, y: { title: titleOf("joules_per_token"), kind: kindOf("joules_per_token") } }];
+// How evenly experts are chosen: each is 1 when all are chosen equally often.
+const EVENNESS: ["expert_balance" | "expert_entropy" | "expert_load", string, string][] = [
+  ["expert_balance", "balance", "Balance of experts"], ["expert_entropy", "entropy", "Entropy of choices, of its most"], ["expert_load", "load", "Load balance of experts"],
+];
+
+function evennessCharts(mixtures: AnalysedRun[]): ChartProps[] {
+  return EVENNESS.flatMap(([key, name, title]) => {
+    const points = pointsOf(mixtures, (run) => run[key]);
+    if (points.length < 2) return [];
+    return [{
+      name: `mixtures-${name}`, title: `J/token by the ${title.toLowerCase()} (1: all are chosen equally often)`, series: [{ name: "mixture of experts", points, isLine: false }],
+      x: { title, kind: "number" as const }, y: { title: titleOf("joules_per_token"), kind: kindOf("joules_per_token") },
+    }];
+  });
 }
 
 export function mixturesOf(found: Analyses): ChartProps[] {
   const runs = runsOf(found);
   const mixtures = found.runs.filter(({ experts }) => (experts ?? 0) > 1);
   const dense = found.runs.filter(({ experts }) => !((experts ?? 0) > 1));
-  return [...DRAWN.flatMap((figure) => pairChart(found, runs, figure)), ...activeChart(mixtures, dense), ...balanceChart(mixtures)];
+  return [...DRAWN.flatMap((figure) => pairChart(found, runs, figure)), ...activeChart(mixtures, dense), ...evennessCharts(mixtures)];
 }

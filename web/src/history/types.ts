@@ -48,6 +48,8 @@ export type AnalysedRun = {
   experts: number | null;
   active_parameters: number | null;
   expert_balance: number | null;
+  expert_entropy: number | null;
+  expert_load: number | null;
 } & Partial<Record<Figure, number | null>>;
 
 export interface Law {
