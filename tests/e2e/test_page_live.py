@@ -493,6 +493,7 @@ def engine(sonde, sonde_path, tmp_path):
     recorder = sonde.start("record", "-q", "--energy", f"replay:{replay}", "-o", folder / "run.pftrace", "--",
                            "/usr/bin/python3", "-c", ENGINE, done, env={"PYTHONPATH": str(sonde_path.parent / "python")})
     yield recorder, folder, done.touch
+    done.touch()  # the command ends, also where a test has failed
     if recorder.poll() is None:
         recorder.kill()
         recorder.wait()
