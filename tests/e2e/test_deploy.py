@@ -68,9 +68,9 @@ def test_the_capabilities_suffice(sonde, report, tmp_path):
     finally:
         busy.kill()
         busy.wait()
-    path = sorted(folder.glob("*.pftrace"))[0]
-    data = report(path)
-    assert data["session"]["unwind_mode"] == "bpf" and data["totals"]["samples"] > 0
+    windows = [report(path) for path in folder.glob("*.pftrace")]  # the first one may be short
+    assert {data["session"]["unwind_mode"] for data in windows} == {"bpf"}
+    assert sum(data["totals"]["samples"] for data in windows) > 0
 
 
 def test_the_daemon_set(sonde):
