@@ -125,6 +125,34 @@ static void a_row_without_time_lies_where_it_begins(void **state _unused_)
 	assert_int_equal(parents[in_next], next);
 }
 
+/* So many that several threads sort them: in each track an operator, and the call that lies in it
+ * before it in the file. */
+static void many_rows_are_sorted_by_track(void **state _unused_)
+{
+	enum { TRACKS = 5, ROWS = 600000 };
+	_cleanup_trace_ struct trace *trace = make(TRACKS);
+	const uint32_t *parents;
+
+	for (uint32_t i = 0; i < ROWS; i += 2) {
+		add(trace, TRACE_RUNTIME, i / 2 % TRACKS, 10 * (int64_t)i + 1, 3, i + 1);
+		add(trace, TRACE_CPU_OP, i / 2 % TRACKS, 10 * (int64_t)i, 9, 0);
+	}
+	assert_int_equal(trace_finish(trace), 0);
+	parents = trace_parents(trace, false);
+	assert_non_null(parents);
+	assert_ptr_equal(trace_parents(trace, true), parents);
+	for (uint32_t i = 0; i < ROWS; i += 2) {
+		const struct trace_track *track = &trace->tracks.items[i / 2 % TRACKS];
+		const uint32_t *rows = trace->rows.items + track->first + i / 2 / TRACKS * 2;
+
+		if (rows[0] != i + 1 || rows[1] != i || parents[i] != i + 1 ||
+			parents[i + 1] != MODEL_NONE)
+			fail_msg("row %u of track %u", i, i / 2 % TRACKS);
+	}
+	assert_int_equal(
+		trace_launch(trace, &(struct trace_event){.correlation = ROWS - 1}), ROWS - 2);
+}
+
 static void nodes_are_found_by_id(void **state _unused_)
 {
 	_cleanup_execution_trace_ struct execution_trace *trace = execution_trace_new("made");
@@ -152,6 +180,7 @@ int main(void)
 		cmocka_unit_test(work_finds_its_launch),
 		cmocka_unit_test(rows_know_what_encloses_them),
 		cmocka_unit_test(a_row_without_time_lies_where_it_begins),
+		cmocka_unit_test(many_rows_are_sorted_by_track),
 		cmocka_unit_test(nodes_are_found_by_id),
 	};
 
