@@ -19,7 +19,8 @@ void live_write_rows(
 	const uint32_t head[2] = {(uint32_t)count, 0};
 
 	strbuf_add_bytes(out, head, sizeof(head));
-	for (size_t column = 0; table->columns[column].bytes; column++) {
+	/* Without rows there may be no array that an offset could be into. */
+	for (size_t column = 0; count && table->columns[column].bytes; column++) {
 		size_t bytes = table->columns[column].bytes;
 		const char *from = (const char *)rows + table->columns[column].offset;
 		char *to = strbuf_extend(out, count * bytes);
