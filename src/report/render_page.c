@@ -96,7 +96,7 @@ static void write_table(
 	size_t count = result_rows(table), rows = MIN(count, REPORT_PAGE_ROWS);
 
 	json_begin_object(json);
-	json_member_text(json, "key", table->column->key);
+	json_member_text(json, "key", table->is_apart ? NULL : table->column->key);
 	json_member_u64(json, "left_out", table->left_out + (count - rows));
 	json_key(json, "columns");
 	json_begin_array(json);
@@ -200,6 +200,21 @@ static int write_block(const struct result *result, const struct result_block *b
 	return r;
 }
 
+/* Views that go through a table row by row have the rows that those shown were made of. */
+static int add_originals(const struct result *result, table_numbers *written)
+{
+	size_t shown = written->count, number;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < shown; i++) {
+		const struct result_table *table = &result->tables.items[written->items[i]];
+
+		if (table->is_apart)
+			r = number_of_table(written, table->like, &number);
+	}
+	return r;
+}
+
 int report_render_page(const struct result *result, struct json_writer *json)
 {
 	table_numbers written = {0};
@@ -214,6 +229,8 @@ int report_render_page(const struct result *result, struct json_writer *json)
 			r = -ENOMEM;
 	}
 	json_end_array(json);
+	if (add_originals(result, &written) < 0)
+		r = -ENOMEM;
 	json_key(json, "tables");
 	json_begin_array(json);
 	array_foreach (&written, table)

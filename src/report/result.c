@@ -109,7 +109,7 @@ uint32_t result_open_apart(struct result *result, uint32_t like)
 	if (result->status < 0)
 		return 0;
 	table = (struct result_table){
-		.column = result->tables.items[like].column, .is_apart = true};
+		.column = result->tables.items[like].column, .is_apart = true, .like = like};
 	if (array_append(&result->tables, table) < 0 || array_append(&result->open, index) < 0)
 		result->status = -ENOMEM;
 	return index;

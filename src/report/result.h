@@ -51,6 +51,7 @@ struct result_table {
 	ARRAY_OF(struct result_value) values;
 	size_t left_out; /* rows that were not filled in */
 	bool is_apart;   /* no value of the result: it is only shown */
+	uint32_t like;   /* then: the table whose rows it shows in another form */
 };
 
 /* How the terminal shows a table. */
