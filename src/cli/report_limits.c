@@ -236,7 +236,7 @@ static void look(struct search *search, const struct json_text *value, struct pa
 	look(search, &item, path, depth + 1);
 }
 
-/* ---- what is said ---- */
+/* ---- sentences ---- */
 
 /* " of rank 0, gemm": what a row is called. */
 static void add_row(struct strbuf *out, const struct json_text *row)
@@ -249,14 +249,13 @@ static void add_row(struct strbuf *out, const struct json_text *row)
 		return;
 	json_part_members(row, members, values);
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		struct json_text inside = json_text_inside(&values[i]);
+		const struct json_text inside = json_text_inside(&values[i]);
 
 		if (!values[i].bytes || json_text_equals(&values[i], "null"))
 			continue;
 		strbuf_add(out, before);
-		if (!inside.bytes)
+		if (!json_text_is_string(&values[i]))
 			strbuf_addf(out, "%s ", members[i]);
-		inside = inside.bytes ? inside : values[i];
 		strbuf_addf(out, "%.*s", (int)MIN(inside.length, (size_t)200), inside.bytes);
 		before = ", ";
 	}

@@ -32,6 +32,8 @@ def test_what_does_not_hold_is_no_failure(sonde, trace):
 def test_the_worst_row_is_named(sonde, trace):
     said = " ".join(sonde("report", "--fail-if", "kernel.kernels.sum_ns>5us", trace).stderr.split())
     assert "2 of 2 rows are beyond it, most 20000" in said and "gemm<float[4]>" in said
+    said = sonde("report", "--fail-if", "temporal.idle_share>30%", trace).stderr
+    assert said.endswith("it is 0.7 of rank 0, device 0\n")
 
 
 def test_several_conditions_and_html(sonde, trace, tmp_path):
