@@ -152,7 +152,10 @@ static void test_lists_of_groups(void **state _unused_)
 	assert_int_equal(python_hooks_check("transformers:every=9999999999", &err), -EINVAL);
 	assert_int_equal(python_hooks_check("transformers:layer,", &err), -EINVAL);
 	assert_int_equal(python_hooks_check("torch:layer", &err), -EINVAL);
-	assert_non_null(strstr(err.text, "torch is given 'layer'"));
+	assert_non_null(strstr(err.text, "'layer' is no option of it"));
+	assert_int_equal(python_hooks_check("torch:gradients:every=10", &err), 0);
+	assert_int_equal(python_hooks_check("vllm:layer", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "vllm is given 'layer'"));
 	assert_int_equal(python_hooks_groups("auto", &all), 0);
 	assert_string_equal(strbuf_cstr(&all), "torch,transformers,vllm");
 	assert_int_equal(python_hooks_groups("vllm,torch", &some), 0);
