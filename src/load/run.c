@@ -170,6 +170,8 @@ static void warn_about_cuts(const struct model_source *sources, size_t count)
 /* Runs of a program that somebody keeps in one folder are not ranks of one. */
 static void warn_about_sequence(const struct model *model)
 {
+	if (model->recordings.count < 2)
+		return;
 	array_foreach (&model->processes, process) {
 		if (process->rank != MODEL_NONE)
 			return;

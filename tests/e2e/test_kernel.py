@@ -99,7 +99,9 @@ def recorded(sonde_path, workload_directory, launching, tmp_path_factory, warm):
 
 def test_stacks_of_commands(recorded):
     assert recorded["session"]["unwind_mode"] == "bpf"
-    assert recorded["completeness"]["complete_share"] >= 0.9, recorded["completeness"]
+    stops = recorded["completeness"]["samples_by_stop"]
+    # A busy machine gives sonde too little time to read files that have just been mapped.
+    assert stops["complete"] + stops["new_mapping"] >= 0.9 * recorded["completeness"]["user_stacks"], stops
     assert {"ls", "wc", "threads", "python3"} <= processes(recorded)
 
 
