@@ -81,7 +81,7 @@ static void deal(const struct digit_key *from, struct digit_key *to, size_t coun
 static int sort_digits(const int64_t *keys, uint32_t *order, size_t count, const struct keys *found)
 {
 	size_t bytes = 2 * count * sizeof(struct digit_key);
-	_cleanup_free_ struct digit_key *buffer = malloc(bytes);
+	_cleanup_free_ struct digit_key *buffer = calloc(2 * count, sizeof(*buffer));
 	struct digit_key *from = buffer, *to = buffer + count;
 
 	if (!buffer)

@@ -296,7 +296,7 @@ static int pass_places(
 	const struct finding *finding, uint32_t first, uint32_t count, bool of_streams)
 {
 	const struct trace_view *view = finding->view;
-	_cleanup_free_ uint32_t *works = malloc((view->works.count + 1) * sizeof(*works));
+	_cleanup_free_ uint32_t *works = calloc(view->works.count + 1, sizeof(*works));
 	_cleanup_free_ size_t *ends = calloc((size_t)count + 1, sizeof(*ends));
 	size_t begin = 0;
 	int r = works && ends ? 0 : -ENOMEM;

@@ -257,8 +257,9 @@ int store_sqlite_open(
 	if (!sqlite)
 		return errmsg_set(err, -ENOMEM, "memory ran out while opening %s", path);
 	r = resolve(path, &full, err);
-	if (r == 0)
-		r = open_database(&sqlite->database, full, mode, err);
+	if (!full)
+		return r;
+	r = open_database(&sqlite->database, full, mode, err);
 	if (r < 0)
 		return r;
 	sqlite->store = (struct store){.ops = &sqlite_ops, .address = TAKE_PTR(full)};
