@@ -6,12 +6,11 @@ the host without a wait: those of a GPU are recorded at a later step. Of sharded
 """
 
 import sys
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, Iterable, List, NamedTuple, Tuple
 
 from . import _core
 from ._experts import Reading
 
-GROUP = "torch"
 PENDING_MAX = 4  # steps whose readings are on their way: more are not begun
 
 
@@ -22,17 +21,13 @@ class Options(NamedTuple):
     every: int = 1
 
 
-def options_of(text: str) -> Options:
-    """The options in a list such as "torch:gradients:every=8"; `sonde record` has checked it."""
+def options_of(given: Iterable[Tuple[str, str]]) -> Options:
     options = Options()
-    for entry in text.split(","):
-        name, *given = entry.split(":")
-        for option in given if name == GROUP else ():
-            key, _, value = option.partition("=")
-            if key == "every" and value.isdigit() and int(value) > 0:
-                options = options._replace(every=int(value))
-            elif key == "gradients":
-                options = options._replace(gradients=True)
+    for key, value in given:
+        if key == "every" and value.isdigit() and int(value) > 0:
+            options = options._replace(every=int(value))
+        elif key == "gradients":
+            options = options._replace(gradients=True)
     return options
 
 

@@ -236,14 +236,8 @@ static int write_plot(const struct trace_report *trace, const struct export_opti
 static int collectives_export(const struct model *model, const struct selection *selection,
 	const struct export_options *options, struct strbuf *out, struct errmsg *err)
 {
-	static const struct trace_view_options rows = {0};
-	_cleanup_trace_report_ struct trace_report trace = {0};
-	int r = trace_report_init(&trace, model, &rows, UINT64_MAX, err);
-
 	(void)selection;
-	if (r == 0)
-		r = write_plot(&trace, export_options_or_default(options), out, err);
-	return export_result(r, out, "collectives", err);
+	return export_rows(model, options, out, "collectives", write_plot, err);
 }
 
 const struct exporter collectives_exporter = {

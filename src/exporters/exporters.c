@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/rows.h"
+
 const struct exporter *const exporters[] = {
 	&folded_exporter,
 	&flamegraph_exporter,
@@ -97,6 +99,21 @@ int export_result(int r, const struct strbuf *out, const char *format, struct er
 			"--time, --process or --thread",
 			format);
 	return r;
+}
+
+int export_rows(const struct model *model, const struct export_options *options, struct strbuf *out,
+	const char *format,
+	int (*write)(const struct trace_report *trace, const struct export_options *options,
+		struct strbuf *out, struct errmsg *err),
+	struct errmsg *err)
+{
+	static const struct trace_view_options rows = {0};
+	_cleanup_trace_report_ struct trace_report trace = {0};
+	int r = trace_report_init(&trace, model, &rows, UINT64_MAX, err);
+
+	if (r == 0)
+		r = write(&trace, export_options_or_default(options), out, err);
+	return export_result(r, out, format, err);
 }
 
 void export_files_done(struct export_files *files)

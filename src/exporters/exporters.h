@@ -5,6 +5,8 @@
 #include "base/json.h"
 #include "exporters/exporter.h"
 
+struct trace_report; /* report/rows.h */
+
 extern const struct exporter chakra_exporter;
 extern const struct exporter chrome_exporter;
 extern const struct exporter csv_exporter;
@@ -33,3 +35,9 @@ void export_range_fields(
 uint32_t export_inlined_after(const struct model *model, uint32_t frame);
 /* The end of an export: `r`, or -ENOMEM when `out` lost a write; -ENOMEM with a sentence. */
 int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err);
+/* An export of rows alone: `write` gets those of all ranks, and options that are never NULL. */
+int export_rows(const struct model *model, const struct export_options *options, struct strbuf *out,
+	const char *format,
+	int (*write)(const struct trace_report *trace, const struct export_options *options,
+		struct strbuf *out, struct errmsg *err),
+	struct errmsg *err);

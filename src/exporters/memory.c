@@ -158,7 +158,8 @@ static int add_rank(struct strbuf *out, const struct trace_view *view, int *top)
 	return 0;
 }
 
-static int write_pictures(const struct trace_report *trace, struct strbuf *out, struct errmsg *err)
+static int write_pictures(const struct trace_report *trace,
+	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_strbuf_ struct strbuf pictures = {0};
 	int top = 40, r = 0;
@@ -185,15 +186,9 @@ static int write_pictures(const struct trace_report *trace, struct strbuf *out, 
 }
 
 static int memory_export(const struct model *model, const struct selection *selection _unused_,
-	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
+	const struct export_options *options, struct strbuf *out, struct errmsg *err)
 {
-	static const struct trace_view_options rows = {0};
-	_cleanup_trace_report_ struct trace_report trace = {0};
-	int r = trace_report_init(&trace, model, &rows, UINT64_MAX, err);
-
-	if (r == 0)
-		r = write_pictures(&trace, out, err);
-	return export_result(r, out, "memory", err);
+	return export_rows(model, options, out, "memory", write_pictures, err);
 }
 
 const struct exporter memory_exporter = {

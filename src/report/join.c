@@ -53,23 +53,6 @@ static double number_of(const struct result_value *value)
 					    : value->number;
 }
 
-static bool is_same(
-	const struct result *result, const struct result_value *a, const struct result_value *b)
-{
-	if (a->state != b->state)
-		return false;
-	switch (a->state) {
-	case REPORT_UNKNOWN:
-		return true;
-	case REPORT_STRING:
-		return strcmp(result_string(result, a->text), result_string(result, b->text)) == 0;
-	case REPORT_TABLE:
-		return false;
-	default:
-		return a->state == REPORT_BOOL ? a->flag == b->flag : number_of(a) == number_of(b);
-	}
-}
-
 /* ---- which rows are one ---- */
 
 static size_t find_column(
@@ -136,7 +119,8 @@ static int add_table(struct joining *joining, uint32_t table)
 static bool has_one_rank(const struct joining *joining)
 {
 	array_foreach (&joining->sources, source) {
-		if (!is_same(joining->result, value_of(joining, source, joining->rank_column),
+		if (!result_is_same(joining->result,
+			    value_of(joining, source, joining->rank_column),
 			    value_of(joining, joining->sources.items, joining->rank_column)))
 			return false;
 	}
@@ -169,7 +153,8 @@ static struct result_value same_of(
 	const struct result_value *first = value_of(joining, group->first, column);
 
 	for (size_t i = 1; i < group->count; i++) {
-		if (!is_same(joining->result, first, value_of(joining, group->first + i, column)))
+		if (!result_is_same(
+			    joining->result, first, value_of(joining, group->first + i, column)))
 			return (struct result_value){.state = REPORT_UNKNOWN};
 	}
 	return first->state == REPORT_TABLE ? (struct result_value){.state = REPORT_UNKNOWN}
@@ -231,7 +216,7 @@ static size_t count_ranks(const struct joining *joining, const struct group *gro
 		bool is_known = rank->state == REPORT_UNKNOWN;
 
 		for (size_t k = 0; !is_known && k < i; k++)
-			is_known = is_same(joining->result, rank,
+			is_known = result_is_same(joining->result, rank,
 				value_of(joining, group->first + k, joining->rank_column));
 		ranks += !is_known;
 	}

@@ -331,3 +331,22 @@ void result_drop_advice(struct result *result, size_t index)
 	memmove(&result->advice.items[index], &result->advice.items[index + 1],
 		(result->advice.count - index) * sizeof(*result->advice.items));
 }
+
+bool result_is_same(
+	const struct result *result, const struct result_value *a, const struct result_value *b)
+{
+	if (a->state != b->state)
+		return false;
+	switch (a->state) {
+	case REPORT_UNKNOWN:
+		return true;
+	case REPORT_STRING:
+		return strcmp(result_string(result, a->text), result_string(result, b->text)) == 0;
+	case REPORT_DOUBLE:
+		return a->number == b->number;
+	case REPORT_BOOL:
+		return a->flag == b->flag;
+	default:
+		return a->u64 == b->u64;
+	}
+}

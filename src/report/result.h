@@ -180,6 +180,9 @@ static inline const char *result_string(const struct result *result, size_t text
 {
 	return result->texts.data + text;
 }
+/* Of the same kind, and the same text or number. */
+bool result_is_same(
+	const struct result *result, const struct result_value *a, const struct result_value *b);
 
 static inline size_t result_rows(const struct result_table *table)
 {

@@ -4,25 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-static bool is_same(
-	const struct result *result, const struct result_value *a, const struct result_value *b)
-{
-	if (a->state != b->state)
-		return false;
-	switch (a->state) {
-	case REPORT_UNKNOWN:
-		return true;
-	case REPORT_STRING:
-		return strcmp(result_string(result, a->text), result_string(result, b->text)) == 0;
-	case REPORT_DOUBLE:
-		return a->number == b->number;
-	case REPORT_BOOL:
-		return a->flag == b->flag;
-	default:
-		return a->u64 == b->u64;
-	}
-}
-
 static bool is_empty(const struct result_value *value)
 {
 	switch (value->state) {
@@ -46,7 +27,7 @@ static bool is_hidden(const struct result *result, const struct result_table *ro
 	bool same = true, empty = true, unknown = true;
 
 	for (size_t i = column; i < rows->values.count; i += shape->count) {
-		same &= is_same(result, first, &rows->values.items[i]);
+		same &= result_is_same(result, first, &rows->values.items[i]);
 		empty &= is_empty(&rows->values.items[i]);
 		unknown &= rows->values.items[i].state == REPORT_UNKNOWN;
 	}

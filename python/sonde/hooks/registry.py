@@ -2,6 +2,7 @@
 """What a hook is, and how it is installed. Loaded when the package of a group is imported."""
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -13,6 +14,17 @@ from .finder import APPLIED, ERROR, NOT_FOUND, WAITING, say, sentence
 Function = Callable[..., Any]
 INTERFACE = 1  # that of the finder, which may come from another installation
 MARK = "__sonde_hooks__"  # on a wrapper: the hooks that are in it
+
+
+def given_options(group: str) -> List[Tuple[str, str]]:
+    """What follows a group in $SONDE_HOOKS, "torch,transformers:layer:every=8": (key, value or ""); `sonde record` has checked it."""
+    options = []
+    for entry in os.environ.get("SONDE_HOOKS", "").split(","):
+        name, *given = entry.split(":")
+        for option in given if name == group else ():
+            key, _, value = option.partition("=")
+            options.append((key, value))
+    return options
 
 
 @dataclass(frozen=True)

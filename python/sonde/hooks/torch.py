@@ -5,14 +5,13 @@ Nothing here waits for a device: a range is the time that the call took on the C
 gradients, where the command asks for them. docs/hooks.md says what each is called in a capture.
 """
 
-import os
 import sys
 from functools import wraps
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from .. import _core, _gradients
 from . import torch_profiler
-from .registry import Function, Hook, guard
+from .registry import Function, Hook, given_options, guard
 from .wrap import ranged
 
 DOMAIN = "torch"
@@ -32,7 +31,7 @@ def is_compiling() -> bool:
 
 def _step_seen() -> Callable[[Any], None]:
     """What is done when an optimizer has made a step."""
-    options = _gradients.options_of(os.environ.get("SONDE_HOOKS", ""))
+    options = _gradients.options_of(given_options(DOMAIN))
     gradients = _gradients.Gradients(options.every) if options.gradients else None
     ours = guard()
 

@@ -6,13 +6,13 @@ has the other levels. Between calls of generate() a model has no hooks of ours. 
 itself is left to it.
 """
 
-import os
 import threading
 import weakref
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Tuple
 
 from .. import _structure, _summary, _watch
 from .finder import APPLIED, NOT_FOUND, say
+from .registry import given_options
 from .wrap import Fields
 
 GROUP = "transformers"
@@ -25,17 +25,13 @@ class Options(NamedTuple):
     every: int = 1
 
 
-def options_of(text: str) -> Options:
-    """The options in a list such as "torch,transformers:layer:every=8"; `sonde record` has checked it."""
+def options_of(given: Iterable[Tuple[str, str]]) -> Options:
     options = Options()
-    for entry in text.split(","):
-        name, *given = entry.split(":")
-        for option in given if name == GROUP else ():
-            key, _, value = option.partition("=")
-            if key == "every" and value.isdigit() and int(value) > 0:
-                options = options._replace(every=int(value))
-            elif key in _watch.LEVELS:
-                options = options._replace(level=key)
+    for key, value in given:
+        if key == "every" and value.isdigit() and int(value) > 0:
+            options = options._replace(every=int(value))
+        elif key in _watch.LEVELS:
+            options = options._replace(level=key)
     return options
 
 
@@ -88,7 +84,7 @@ def enter(model: Any) -> Optional[_Watching]:
     if model is None or not hasattr(model, "register_forward_pre_hook"):
         return None
     if _options is None:
-        _options = options_of(os.environ.get("SONDE_HOOKS", ""))
+        _options = options_of(given_options(GROUP))
     with _lock:
         other = _watch.watched(model)
         if other is not None and not other.is_automatic:
