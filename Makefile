@@ -42,6 +42,18 @@ test-arm64: deps-arm64
 test-arm64-kernel: deps-arm64-kernel
 	tools/cross/kernel-test $(BUILD)-arm64
 
+# The files that people install, for aarch64: made here and run under an emulator. RELEASE=dist-aarch64 for those that are there.
+test-arm64-release: deps-arm64 deps-release deps-test all
+	tools/cross/release-test $(BUILD) $(BUILD)-arm64 $(RELEASE)
+
+# That release on Debian's arm64 kernel, emulated: the tests of a kernel, for docs/record.md. GUEST="-k test_the_example" for some.
+test-arm64-guest: deps-arm64-kernel
+	tools/cross/guest-test $(BUILD)-arm64 $(or $(RELEASE),$(BUILD)-arm64/dist) $(GUEST)
+
+# Kernels of Debian's archive run tests over this build, in an emulator: minutes each. KERNELS="6.1 6.12" for some of them.
+test-kernels: deps-kernels everything
+	tools/kernels/test $(BUILD) $(KERNELS)
+
 # FUZZ_SECONDS=600 for longer runs of each target, FUZZ="elf wire" for some of them.
 fuzz: deps-test
 	tools/fuzz $(FUZZ)
@@ -58,4 +70,4 @@ docs: configured
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-.PHONY: all everything configured demo test test-all test-arm64 test-arm64-kernel fuzz bench install docs format
+.PHONY: all everything configured demo test test-all test-arm64 test-arm64-kernel test-arm64-release test-arm64-guest test-kernels fuzz bench install docs format

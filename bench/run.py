@@ -16,6 +16,7 @@ import time
 import api
 import binary_frames
 import cost
+import cuda_rates
 import device
 import document
 import energy
@@ -40,7 +41,7 @@ import waiting
 import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, cuda_rates, api, package)
 MODULES += (models, energy, token_times, traces, timeline, page, page_live, serving, live_recording, binary_frames, store, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"

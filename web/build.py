@@ -27,7 +27,7 @@ TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=u
          ".svg": "image/svg+xml", ".json": "application/json", ".woff2": "font/woff2", ".png": "image/png",
          ".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8"}
 # Pages of the documentation that advice names, for /docs/.
-DOCS = ("python.md", "record.md", "roofline.md", "trace-report.md")
+DOCS = ("gpu.md", "python.md", "record.md", "roofline.md", "trace-report.md")
 # speedscope as it is released, for /speedscope/: without what only other formats than ours, its examples and its tool need.
 SPEEDSCOPE = WEB / "node_modules/speedscope"
 SPEEDSCOPE_FILES = ("index.html", "speedscope-*.js", "speedscope-*.css", "*.woff2", "favicon-*.png")

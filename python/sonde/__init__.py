@@ -10,11 +10,21 @@
     get_global_manager                   execution traces of vLLM's workers, by a flag file
     add_profiler_args, profiler_from_args    the command-line flags of training_profiler
 
-Importing it imports only its C extension; the rest is imported when it is first used, and torch only if
+Importing it imports only its C extension, or, where Python cannot load that, what stands in for it; the rest is imported when it is first used, and torch only if
 torch.profiler is.
 """
 
+import sys as _sys
 from typing import TYPE_CHECKING, Any, Dict, List
+
+try:
+    if "t" in _sys.abiflags:  # 3.13t finds the extension, whose objects are laid out otherwise, and crashes in it
+        raise ImportError("no extension for builds without the interpreter lock")
+    from sonde._core import __version__
+except ImportError as _error:  # whatever is wrong with us, the program runs
+    from sonde import _core_absent
+
+    _core_absent.take_place(_error)
 
 from sonde._core import __version__, counter, is_open, mark, range, step, token, window
 

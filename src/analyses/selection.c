@@ -34,6 +34,7 @@ static const struct {
 	[SELECTION_GRAPHS] = {"CUDA graphs", BY_PROCESS | BY_TIME | BY_WINDOW | BY_STEP},
 	[SELECTION_DEVICE_MEMORY] = {"device memory", BY_PROCESS | BY_TIME | BY_WINDOW | BY_STEP},
 	[SELECTION_DEVICE_IDLE] = {"idle time of devices", BY_TIME | BY_WINDOW | BY_STEP},
+	[SELECTION_PCS] = {"samples of instructions", BY_PROCESS | BY_WINDOW},
 	[SELECTION_VLLM_TABLES] = {"tables of vLLM", BY_WINDOW},
 	[SELECTION_TRACES] = {"rows of traces", BY_WINDOW},
 	[SELECTION_FOREIGN_ROWS] = {"rows of other tools' traces", BY_WINDOW | BY_TIME | BY_STEP},

@@ -35,6 +35,7 @@ enum selection_kind {
 	SELECTION_GRAPHS,
 	SELECTION_DEVICE_MEMORY,
 	SELECTION_DEVICE_IDLE,
+	SELECTION_PCS, /* counted over many seconds, and of no stream */
 	SELECTION_VLLM_TABLES,
 	SELECTION_TRACES,       /* as other tools have them */
 	SELECTION_FOREIGN_ROWS, /* of other tools' traces: trace_narrow.h */

@@ -62,6 +62,22 @@ static int symbol_fits(
 	return strbuf_status(&names);
 }
 
+/* `thread` MODEL_NONE: it is of the process. */
+static void set_span(
+	struct event *event, uint32_t process, uint32_t thread, uint64_t start_ns, uint64_t end_ns)
+{
+	event->start_ns = start_ns;
+	event->end_ns = end_ns;
+	event->moment =
+		(struct range_moment){.time_ns = start_ns, .process = process, .thread = thread};
+}
+
+/* Of what has a process and a moment. */
+static void set_moment(struct event *event, uint32_t process, uint64_t time_ns)
+{
+	set_span(event, process, MODEL_NONE, time_ns, time_ns);
+}
+
 /* Work is where it starts. */
 static int work_event(const struct narrowing *narrowing, size_t index, struct event *event)
 {
@@ -81,13 +97,32 @@ static int wait_event(const struct narrowing *narrowing, size_t index, struct ev
 	const struct model *model = narrowing->model;
 	const struct model_device_wait *wait = &model->device_waits.items[index];
 
-	event->start_ns = wait->start_ns;
-	event->end_ns = wait->end_ns;
-	event->moment = (struct range_moment){
-		.time_ns = wait->start_ns,
-		.process = model->threads.items[wait->thread].process,
-		.thread = wait->thread,
-	};
+	set_span(event, model->threads.items[wait->thread].process, wait->thread, wait->start_ns,
+		wait->end_ns);
+	return 0;
+}
+
+static int sync_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_device_sync *sync = &narrowing->model->device_syncs.items[index];
+
+	set_span(event, sync->process, MODEL_NONE, sync->start_ns, sync->end_ns);
+	return 0;
+}
+
+static int device_call_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_device_call *call = &narrowing->model->device_calls.items[index];
+
+	set_span(event, call->process, call->thread, call->start_ns, call->end_ns);
+	return 0;
+}
+
+static int unified_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_unified_memory *item = &narrowing->model->unified_memory.items[index];
+
+	set_span(event, item->process, MODEL_NONE, item->start_ns, item->end_ns);
 	return 0;
 }
 
@@ -95,14 +130,8 @@ static int range_event(const struct narrowing *narrowing, size_t index, struct e
 {
 	const struct model_range *range = &narrowing->model->ranges.items[index];
 
-	event->start_ns = range->start_ns;
-	event->end_ns = range->end_ns;
+	set_span(event, range->process, range->thread, range->start_ns, range->end_ns);
 	event->fits_range = narrowing->match.ranges && narrowing->match.ranges[index];
-	event->moment = (struct range_moment){
-		.time_ns = range->start_ns,
-		.process = range->process,
-		.thread = range->thread,
-	};
 	return 0;
 }
 
@@ -113,22 +142,8 @@ static int step_event(const struct narrowing *narrowing, size_t index, struct ev
 	event->is_step = true;
 	event->is_chosen =
 		!narrowing->match.has_steps || selection_match_has_step(&narrowing->match, step);
-	event->start_ns = step->start_ns;
-	event->end_ns = step->end_ns;
-	event->moment = (struct range_moment){
-		.time_ns = step->start_ns,
-		.process = step->process,
-		.thread = step->thread,
-	};
+	set_span(event, step->process, step->thread, step->start_ns, step->end_ns);
 	return 0;
-}
-
-/* Of what has a process and a moment. */
-static void set_moment(struct event *event, uint32_t process, uint64_t time_ns)
-{
-	event->start_ns = event->end_ns = time_ns;
-	event->moment =
-		(struct range_moment){.time_ns = time_ns, .process = process, .thread = MODEL_NONE};
 }
 
 static int counter_event(const struct narrowing *narrowing, size_t index, struct event *event)
@@ -152,6 +167,22 @@ static int overhead_event(const struct narrowing *narrowing, size_t index, struc
 	const struct model_overhead *overhead = &narrowing->model->overheads.items[index];
 
 	set_moment(event, overhead->process, overhead->time_ns);
+	return 0;
+}
+
+static int pc_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_pc *pc = &narrowing->model->pcs.items[index];
+
+	set_moment(event, pc->process, pc->time_ns);
+	return 0;
+}
+
+static int captured_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_captured_call *call = &narrowing->model->captured_calls.items[index];
+
+	set_span(event, call->process, call->thread, call->start_ns, call->end_ns);
 	return 0;
 }
 
@@ -236,6 +267,32 @@ static bool leave_out(struct narrowing *narrowing, enum selection_kind kind, siz
 		_r;                                                                                \
 	})
 
+/* What captured graphs stays, for replays that are kept: it is shown where it fits itself. */
+static int hide_captured(struct narrowing *narrowing)
+{
+	struct model *model = narrowing->model;
+	size_t count = model->captured_calls.count;
+	_cleanup_free_ bool *kept = calloc(count + 1, sizeof(*kept));
+	int r = kept ? 0 : -ENOMEM;
+
+	if (r == 0 && !selection_refused(narrowing->selection, SELECTION_DEVICE_WORK))
+		r = find_kept(narrowing, count, captured_event, kept);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		model->captured_calls.items[i].is_elsewhere |= !kept[i];
+	return r;
+}
+
+/* Those that are not in `ranges` any more. */
+static void hide_capture_ranges(struct model *model)
+{
+	array_foreach (&model->capture_ranges, range)
+		range->is_elsewhere = true;
+	array_foreach (&model->ranges, range) {
+		if (range->capture_range)
+			model->capture_ranges.items[range->capture_range - 1].is_elsewhere = false;
+	}
+}
+
 static int narrow(struct narrowing *narrowing)
 {
 	int r;
@@ -245,13 +302,20 @@ static int narrow(struct narrowing *narrowing)
 	leave_out(narrowing, SELECTION_WINDOWS, narrowing->model->windows.count);
 	r = NARROW(narrowing, device_works, SELECTION_DEVICE_WORK, work_event);
 	r = r ?: NARROW(narrowing, device_waits, SELECTION_DEVICE_WORK, wait_event);
+	r = r ?: NARROW(narrowing, device_syncs, SELECTION_DEVICE_WORK, sync_event);
+	r = r ?: NARROW(narrowing, device_calls, SELECTION_DEVICE_WORK, device_call_event);
+	r = r ?: NARROW(narrowing, pcs, SELECTION_PCS, pc_event);
+	r = r ?: NARROW(narrowing, unified_memory, SELECTION_DEVICE_WORK, unified_event);
 	r = r ?: NARROW(narrowing, steps, SELECTION_STEPS, step_event);
 	r = r ?: NARROW(narrowing, counters, SELECTION_COUNTERS, counter_event);
 	r = r ?: NARROW(narrowing, device_memory, SELECTION_DEVICE_MEMORY, memory_event);
 	r = r ?: NARROW(narrowing, overheads, SELECTION_DEVICE_MEMORY, overhead_event);
 	r = r ?: NARROW(narrowing, graph_calls, SELECTION_GRAPHS, call_event);
 	r = r ?: NARROW(narrowing, graph_nodes, SELECTION_GRAPHS, node_event);
-	return r ?: NARROW(narrowing, ranges, SELECTION_RANGES, range_event);
+	r = r ?: hide_captured(narrowing);
+	r = r ?: NARROW(narrowing, ranges, SELECTION_RANGES, range_event);
+	hide_capture_ranges(narrowing->model);
+	return r;
 }
 
 /* What --step chooses from, whatever other filters leave of it. */

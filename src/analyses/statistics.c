@@ -51,7 +51,7 @@ static void describe_sorted(struct trace_describe *describe, const double *value
 		describe->deviation = sqrt(squares / (double)(count - 1));
 	describe->least = values[0];
 	describe->quarter = quantile(values, count, 0.25);
-	describe->median = quantile(values, count, 0.5);
+	describe->median = statistics_median(values, count);
 	describe->three_quarters = quantile(values, count, 0.75);
 	describe->p90 = quantile(values, count, 0.9);
 	describe->p99 = quantile(values, count, 0.99);
@@ -77,7 +77,7 @@ int trace_describe_ns(struct trace_describe *ret_describe, const int64_t *values
 	return 0;
 }
 
-/* ---- percentiles that are values ---- */
+/* ---- medians, and percentiles that are values ---- */
 
 struct spread spread_of(struct spread_values *values)
 {
@@ -94,12 +94,20 @@ struct spread spread_of(struct spread_values *values)
 		.count = count,
 		.mean = sum / (double)count,
 		.minimum = items[0],
-		.p50 = items[statistics_rank(count, 50)],
+		.p50 = statistics_median(items, count),
 		.p90 = items[statistics_rank(count, 90)],
 		.p95 = items[statistics_rank(count, 95)],
 		.p99 = items[statistics_rank(count, 99)],
 		.maximum = items[count - 1],
 	};
+}
+
+struct spread spread_of_times(struct spread_values *values)
+{
+	struct spread spread = spread_of(values);
+
+	spread.p50 = floor(spread.p50);
+	return spread;
 }
 
 /* ---- medians of many rows ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Summaries of many values, and the tests behind "significantly". Quantiles are two: HTA's
- * figures are pandas', which lie between values, and times of steps and requests are ones that were
+ * Summaries of many values, and the tests behind "significantly". A median is one thing everywhere:
+ * the value in the middle, of two in the middle their mean. Other quantiles are two: HTA's figures
+ * are pandas', which lie between values, and of steps and requests they are times that were
  * measured.
  */
 #pragma once
@@ -27,7 +28,23 @@ void trace_describe(struct trace_describe *ret_describe, double *values, size_t 
 /* The same of times; quantiles of many are found in linear time. Returns 0 or -ENOMEM. */
 int trace_describe_ns(struct trace_describe *ret_describe, const int64_t *values, size_t count);
 
-/* ---- percentiles that are values ---- */
+/* ---- medians, and percentiles that are values ---- */
+
+/* Of `count` > 0 sorted values: of two in the middle their mean. */
+static inline double statistics_median(const double *sorted, size_t count)
+{
+	double low = sorted[(count - 1) / 2], high = sorted[count / 2];
+
+	return low + (high - low) / 2;
+}
+
+/* The same of times, rounded down. */
+static inline uint64_t statistics_median_ns(const uint64_t *sorted, size_t count)
+{
+	uint64_t low = sorted[(count - 1) / 2], high = sorted[count / 2];
+
+	return low + (high - low) / 2;
+}
 
 /*
  * The place of percentile p in `count` > 0 sorted values, by nearest rank: that of the smallest
@@ -48,8 +65,10 @@ struct spread {
 	double mean, minimum, p50, p90, p95, p99, maximum;
 };
 
-/* Sorts the values. Percentiles are by nearest rank. */
+/* Sorts the values. p50 is the median; the other percentiles are by nearest rank. */
 struct spread spread_of(struct spread_values *values);
+/* The same of times in ns: the median is whole, as times are. */
+struct spread spread_of_times(struct spread_values *values);
 
 /* ---- medians of many rows ---- */
 

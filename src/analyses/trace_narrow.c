@@ -18,13 +18,19 @@ struct choice {
 	uint64_t lowest, highest;                /* of all there are */
 };
 
+enum kept {
+	KEPT_NOT,
+	KEPT,
+	KEPT_FOR_WORK, /* it captured work that is kept, and is not shown by itself */
+};
+
 /* Of one trace. */
 struct narrowing {
 	const struct choice *choice;
 	struct trace *trace;
 	ARRAY_OF(struct trace_view_times) spans; /* half-open; of --time one */
 	const uint32_t *parents;
-	bool *kept; /* by row */
+	uint8_t *kept; /* by row: enum kept */
 };
 
 static void narrowing_done(struct narrowing *narrowing)
@@ -52,8 +58,10 @@ static int64_t first_row_ns(const struct trace *trace)
 
 	if (trace->is_narrowed)
 		return trace->first_row_ns;
-	array_foreach (&trace->events, event)
-		first_ns = MIN(first_ns, event->start_ns);
+	array_foreach (&trace->events, event) {
+		if (!event->is_capture)
+			first_ns = MIN(first_ns, event->start_ns);
+	}
 	return first_ns;
 }
 
@@ -87,7 +95,7 @@ static int choose_time(struct choice *choice, const struct selection *selection,
 static bool step_of(
 	const struct trace *trace, const struct trace_event *event, uint64_t *ret_number)
 {
-	return event->category == TRACE_USER_ANNOTATION &&
+	return event->category == TRACE_USER_ANNOTATION && !event->is_capture &&
 	       event->duration_ns != TRACE_NO_DURATION &&
 	       trace_step_number(trace_text(trace, event->name), ret_number);
 }
@@ -242,6 +250,8 @@ static bool keeps_row(const struct narrowing *narrowing, const struct trace_even
 	int64_t end_ns = trace_end_ns(event);
 	uint64_t number;
 
+	if (event->is_capture)
+		return false;
 	if (choice->has_time &&
 		!overlaps(common_ns(choice, trace, event->start_ns),
 			common_ns(choice, trace, end_ns), choice->start_ns, choice->end_ns))
@@ -254,13 +264,28 @@ static bool keeps_row(const struct narrowing *narrowing, const struct trace_even
 	return span && overlaps(event->start_ns, end_ns, span->start_ns, span->end_ns);
 }
 
-/* Work keeps the call that launched it, and what that lies in. */
-static void keep_launch(struct narrowing *narrowing, const struct trace_event *work)
+/* A call, and what it lies in. */
+static void keep_call(struct narrowing *narrowing, uint32_t row, enum kept kept)
 {
-	uint32_t row = trace_launch(narrowing->trace, work);
-
 	for (; row != MODEL_NONE && !narrowing->kept[row]; row = narrowing->parents[row])
-		narrowing->kept[row] = true;
+		narrowing->kept[row] = (uint8_t)kept;
+}
+
+/* Work keeps the call that launched it, and the one that captured it. */
+static void keep_calls(struct narrowing *narrowing, bool are_captures)
+{
+	const struct trace *trace = narrowing->trace;
+
+	for (size_t row = 0; row < trace->events.count; row++) {
+		const struct trace_event *event = &trace->events.items[row];
+
+		if (!narrowing->kept[row] || !trace_is_work(event))
+			continue;
+		if (are_captures)
+			keep_call(narrowing, trace_origin(trace, event), KEPT_FOR_WORK);
+		else
+			keep_call(narrowing, trace_launch(trace, event), KEPT);
+	}
 }
 
 static void find_kept(struct narrowing *narrowing)
@@ -273,12 +298,8 @@ static void find_kept(struct narrowing *narrowing)
 		narrowing->kept[row] = trace_is_work(event) ? keeps_work(narrowing, event)
 							    : keeps_row(narrowing, event);
 	}
-	for (size_t row = 0; row < trace->events.count; row++) {
-		const struct trace_event *event = &trace->events.items[row];
-
-		if (narrowing->kept[row] && trace_is_work(event))
-			keep_launch(narrowing, event);
-	}
+	keep_calls(narrowing, false);
+	keep_calls(narrowing, true);
 }
 
 /* ---- cutting ---- */
@@ -345,7 +366,7 @@ static int keep_flows(struct narrowing *narrowing)
 	for (size_t row = 0; r == 0 && trace->flows.count && row < trace->events.count; row++) {
 		const struct trace_event *event = &trace->events.items[row];
 
-		if (narrowing->kept[row])
+		if (narrowing->kept[row] == KEPT)
 			r = map_u64_set(&moments, moment_key(event->track, event->start_ns), 1);
 	}
 	array_foreach (&trace->flows, flow) {
@@ -361,19 +382,31 @@ static int cut_trace(struct narrowing *narrowing)
 {
 	const struct trace_view_times cut = cut_of(narrowing);
 	struct trace *trace = narrowing->trace;
-	size_t kept = 0;
+	_cleanup_free_ uint32_t *rows = calloc(trace->events.count + 1, sizeof(*rows));
+	uint32_t kept = 0;
 
+	if (!rows)
+		return -ENOMEM;
 	trace->first_row_ns = first_row_ns(trace);
 	trace->is_narrowed = true;
+	trace->capture_rows = 0;
 	for (size_t row = 0; row < trace->events.count; row++) {
 		struct trace_event event = trace->events.items[row];
 
 		if (!narrowing->kept[row])
 			continue;
-		cut_row(narrowing, &event, &cut);
+		event.is_capture = narrowing->kept[row] == KEPT_FOR_WORK;
+		trace->capture_rows += event.is_capture;
+		if (!event.is_capture)
+			cut_row(narrowing, &event, &cut);
+		rows[row] = kept + 1;
 		trace->events.items[kept++] = event;
 	}
 	trace->events.count = kept;
+	array_foreach (&trace->works, work) {
+		if (work->captured_by)
+			work->captured_by = rows[work->captured_by - 1];
+	}
 	KEEP_MOMENTS(&trace->counters, &cut);
 	return trace_finish(trace);
 }

@@ -101,7 +101,7 @@ int trace_view_find_steps(
 
 	array_foreach (&view->trace->events, event) {
 		if (!(categories & 1U << event->category) ||
-			event->duration_ns == TRACE_NO_DURATION ||
+			event->duration_ns == TRACE_NO_DURATION || event->is_capture ||
 			!is_step(trace_text(view->trace, event->name)))
 			continue;
 		r = map_u64_set(&names, event->name, 1);
@@ -114,6 +114,21 @@ int trace_view_find_steps(
 	*ret_last = last;
 	map_u64_done(&names);
 	return r;
+}
+
+int trace_view_leave_out_captures(struct trace_view *view)
+{
+	const struct trace *trace = view->trace;
+
+	if (!trace->capture_rows)
+		return 0;
+	if (!view->left_out)
+		view->left_out = calloc(trace->events.count + 1, sizeof(*view->left_out));
+	if (!view->left_out)
+		return -ENOMEM;
+	for (size_t row = 0; row < trace->events.count; row++)
+		view->left_out[row] |= trace->events.items[row].is_capture;
+	return 0;
 }
 
 /* Of the last step, where there are two or more; work goes by its launch. */
@@ -181,6 +196,7 @@ int trace_view_add_work(struct trace_view *view, uint32_t row, const struct trac
 		.end_ns = trace_view_end_ns(view, event),
 		.row = row,
 		.launch = trace_launch(view->trace, event),
+		.origin = trace_origin(view->trace, event),
 		.kind = (uint8_t)kind,
 		.is_wait = event->category == TRACE_SYNC,
 	};
@@ -269,6 +285,7 @@ int trace_view_init(struct trace_view *view, const struct trace *trace, uint32_t
 	view->options = *options;
 	r = communication_of_rows(trace, &view->communication);
 	r = r ?: leave_out_last_step(view);
+	r = r ?: trace_view_leave_out_captures(view);
 	r = r ?: add_works(view);
 	if (r == 0)
 		r = trace_order_items(view->works.items, view->works.count,

@@ -50,11 +50,13 @@ struct trace_view_options {
 /* Work of a device that counts. */
 struct trace_view_work {
 	int64_t start_ns,
-		end_ns;        /* with another tool's rounding the end may lie before the start */
-	uint32_t row;          /* in trace.events */
-	uint32_t launch;       /* row of the call that launched it; MODEL_NONE: not in the file */
-	uint32_t stream;       /* index in `streams` */
-	uint8_t kind;          /* enum trace_kind */
+		end_ns;  /* with another tool's rounding the end may lie before the start */
+	uint32_t row;    /* in trace.events */
+	uint32_t launch; /* row of the call that launched it; MODEL_NONE: not in the file */
+	uint32_t origin; /* the call whose operator it is: the one that captured it, or the launch;
+			    see trace_origin() */
+	uint32_t stream; /* index in `streams` */
+	uint8_t kind;    /* enum trace_kind */
 	uint8_t communication; /* how that is known: enum communication_evidence */
 	bool is_wait;          /* a row of "cuda_sync", which other tools have among the work */
 };
@@ -125,18 +127,21 @@ bool trace_view_is_of_thread(const struct trace_view *view, const struct trace_e
 /* What kind of work a device's row is, by its category and arguments: for trace_view_init(). */
 enum trace_kind trace_view_kind(const struct trace_view *view, const struct trace_event *event);
 
-/* How long it took; 0 with another tool's rounding. Files may say any time: it wraps. */
-static inline int64_t trace_view_work_ns(const struct trace_view_work *work)
-{
-	int64_t duration_ns = (int64_t)((uint64_t)work->end_ns - (uint64_t)work->start_ns);
-
-	return MAX(duration_ns, (int64_t)0);
-}
-
-/* The sum of times that files say: it wraps, too. */
+/* Files may say any time: sums and differences of times wrap. */
 static inline int64_t trace_add_ns(int64_t a_ns, int64_t b_ns)
 {
 	return (int64_t)((uint64_t)a_ns + (uint64_t)b_ns);
+}
+
+static inline int64_t trace_difference_ns(int64_t a_ns, int64_t b_ns)
+{
+	return (int64_t)((uint64_t)a_ns - (uint64_t)b_ns);
+}
+
+/* How long it took; 0 with another tool's rounding. */
+static inline int64_t trace_view_work_ns(const struct trace_view_work *work)
+{
+	return MAX(trace_difference_ns(work->end_ns, work->start_ns), (int64_t)0);
 }
 
 /* What the device is called, or "GPU 0"; "stream 7", or another name of the queue. */
@@ -152,6 +157,9 @@ struct trace_view trace_view_of(const struct trace *trace, uint32_t rank);
  * the view's times. Returns 0, with the times of the last one, or -ENOMEM. */
 int trace_view_find_steps(
 	struct trace_view *view, unsigned categories, struct trace_view_times *ret_last);
+
+/* Leaves out the rows that are there for their work only. Returns 0 or -ENOMEM. */
+int trace_view_leave_out_captures(struct trace_view *view);
 
 /* The queue that work was put on, by what tells it from others. */
 struct trace_view_queue {

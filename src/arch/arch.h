@@ -38,8 +38,14 @@
  *       arch_is_kernel(), arch_is_user(), arch_is_compat()      whose registers these are
  *       arch_copy_registers()          to wire_stack_copy; arch_system_call(): its number or -1
  *       arch_first_argument(), arch_thread_pointer()
+ *
+ *   calls.h         for BPF programs and user space:
  *       ARCH_CALL_FUTEX, ARCH_CASES_*  system calls by what a thread in them waits for, as labels
- *                                      of a switch
+ *                                      of a switch; those that being stopped ends
+ *       arch_makes_child(), arch_reads_or_writes()
+ *       ARCH_CALL_RESTART, arch_call_in_code()      of a call that the kernel restarts
+ *
+ *   tracee.h        the registers of a thread that ptrace has stopped
  *
  *   code.c          arch_decode() of arch/code.h, and code_registers.h, which code.h includes: the
  *                   numbers of registers in machine code (ARCH_SP, ARCH_FP, ARCH_SECOND,

@@ -131,6 +131,29 @@ void escape_lines(struct strbuf *out, const char *text)
 	escape_plain(out, text);
 }
 
+static void add_quoted(struct strbuf *out, const char *bytes, size_t length)
+{
+	if (*bytes == '\'')
+		strbuf_add(out, "'\\''");
+	else
+		strbuf_add_bytes(out, bytes, length);
+}
+
+void escape_shell(struct strbuf *out, const char *name)
+{
+	bool is_plain = *name && *name != '~' && !strpbrk(name, " \t\n\"'\\$`*?[]{}()<>|&;#!");
+
+	if (*name == '-')
+		strbuf_add(out, "./"); /* no option */
+	if (is_plain) {
+		escape_plain(out, name);
+		return;
+	}
+	strbuf_add_char(out, '\'');
+	escape_each(out, name, strlen(name), add_quoted);
+	strbuf_add_char(out, '\'');
+}
+
 static void add_csv(struct strbuf *out, const char *bytes, size_t length)
 {
 	strbuf_add_bytes(out, bytes, length);

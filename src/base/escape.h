@@ -17,6 +17,11 @@ void escape_plain(struct strbuf *out, const char *text);
 void escape_plain_n(struct strbuf *out, const char *text, size_t length);
 /* The same for text of several lines: line feeds stay. */
 void escape_lines(struct strbuf *out, const char *text);
+/*
+ * A file's name as a word of a shell's command line, to be copied and pasted: plain, and quoted
+ * where the shell would see more than a name.
+ */
+void escape_shell(struct strbuf *out, const char *name);
 /* For XML text and attributes: plain, and & < > " ' as entities. */
 void escape_xml(struct strbuf *out, const char *text);
 /* For a frame in a folded stack: plain, and ';' as \x3b. */

@@ -21,3 +21,15 @@ void want_huge_pages_(void *allocated)
 	madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 	errno = saved;
 }
+
+void give_pages_back(void *memory, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)memory + page - 1) & ~(page - 1);
+	uintptr_t end = ((uintptr_t)memory + bytes) & ~(page - 1);
+	int saved = errno;
+
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
+	errno = saved;
+}

@@ -16,3 +16,7 @@ static inline void want_huge_pages(void *allocated, size_t bytes)
 	if (bytes >= HUGE_PAGES_FROM)
 		want_huge_pages_(allocated);
 }
+
+/* Memory whose contents are needed no more, before it is freed: the whole pages in it go at once.
+ */
+void give_pages_back(void *memory, size_t bytes);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +68,32 @@ static inline void sort_runs(uint32_t *order, size_t count, uint32_t *room,
 			depth--;
 		}
 		at = end;
+	}
+}
+
+#define SORT_ITEM_MAX 128
+
+/* Puts the item order[i] at i, without a second copy of all; `order` becomes that of sorted ones.
+ */
+static inline void sort_move_items(void *items, size_t size, uint32_t *order, size_t count)
+{
+	char *bytes = items, first[SORT_ITEM_MAX];
+
+	assert(size <= sizeof(first));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = i;
+
+		if (order[i] == i)
+			continue;
+		memcpy(first, bytes + i * size, size);
+		while (order[at] != i) {
+			uint32_t from = order[at];
+
+			memcpy(bytes + at * size, bytes + from * size, size);
+			order[at] = at;
+			at = from;
+		}
+		memcpy(bytes + at * size, first, size);
+		order[at] = at;
 	}
 }

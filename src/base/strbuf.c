@@ -81,6 +81,18 @@ void strbuf_vaddf(struct strbuf *buffer, const char *format, va_list arguments)
 	buffer->length += (size_t)length;
 }
 
+void strbuf_add_count(struct strbuf *buffer, uint64_t count)
+{
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			strbuf_add_char(buffer, ',');
+		strbuf_add_char(buffer, digits[i]);
+	}
+}
+
 void strbuf_addf(struct strbuf *buffer, const char *format, ...)
 {
 	va_list arguments;

@@ -22,6 +22,8 @@ void strbuf_add(struct strbuf *buffer, const char *text);
 void strbuf_add_bytes(struct strbuf *buffer, const void *bytes, size_t length);
 void strbuf_add_char(struct strbuf *buffer, char character);
 void strbuf_addf(struct strbuf *buffer, const char *format, ...) _printf_(2, 3);
+/* Thousands apart: "1,234,567". */
+void strbuf_add_count(struct strbuf *buffer, uint64_t count);
 void strbuf_vaddf(struct strbuf *buffer, const char *format, va_list arguments);
 /* Room for `length` bytes at the end, to be written by the caller; NULL when out of memory. */
 void *strbuf_extend(struct strbuf *buffer, size_t length);

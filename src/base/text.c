@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,12 +11,74 @@
 #define WIDTH_MIN     40
 #define WIDTH_MAX     100
 
+struct range {
+	uint32_t first, last;
+};
+
+/* Unicode's East Asian Width W and F, in blocks: where a block has others, they are rare. */
+static const struct range wide[] = {
+	{0x1100, 0x115f},
+	{0x2e80, 0x303e},
+	{0x3041, 0xa4cf},
+	{0xa960, 0xa97f},
+	{0xac00, 0xd7a3},
+	{0xf900, 0xfaff},
+	{0xfe30, 0xfe6f},
+	{0xff01, 0xff60},
+	{0xffe0, 0xffe6},
+	{0x1f300, 0x1f64f},
+	{0x1f680, 0x1f6ff},
+	{0x1f900, 0x1faff},
+	{0x20000, 0x3fffd},
+};
+
+/* Marks that combine, joiners and selectors of variants. */
+static const struct range no_columns[] = {
+	{0x300, 0x36f},
+	{0x200b, 0x200d},
+	{0x20d0, 0x20ff},
+	{0xfe00, 0xfe0f},
+	{0xfe20, 0xfe2f},
+};
+
+static bool is_among(uint32_t code, const struct range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count && code >= ranges[i].first; i++) {
+		if (code <= ranges[i].last)
+			return true;
+	}
+	return false;
+}
+
+static bool is_continuation(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+size_t text_character(const char *text, size_t *ret_columns)
+{
+	unsigned char first = (unsigned char)*text;
+	uint32_t code = first < 0xe0 ? first & 0x1f : first < 0xf0 ? first & 0x0f : first & 0x07;
+	size_t length = 1;
+
+	*ret_columns = 1;
+	if (first < 0x80)
+		return 1;
+	for (; length < 4 && is_continuation(text[length]); length++)
+		code = code << 6 | (text[length] & 0x3f);
+	if (is_among(code, no_columns, ARRAY_SIZE(no_columns)))
+		*ret_columns = 0;
+	else if (is_among(code, wide, ARRAY_SIZE(wide)))
+		*ret_columns = 2;
+	return length;
+}
+
 size_t text_columns(const char *text, size_t length)
 {
 	size_t columns = 0;
 
-	for (size_t index = 0; index < length; index++)
-		columns += ((unsigned char)text[index] & 0xc0) != 0x80;
+	for (size_t index = 0, more; index < length && text[index]; columns += more)
+		index += text_character(text + index, &more);
 	return columns;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What text begins with, and laying it out for a terminal of some width. Widths count UTF-8
- * characters. */
+/* What text begins with, and laying it out for a terminal of some width. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +14,12 @@ static inline bool begins_with(const char *text, const char *beginning)
 	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* Columns a terminal shows for `length` bytes of UTF-8 (one for each character). */
+/* Columns a terminal shows for `length` bytes of UTF-8: two for a character of Chinese, Japanese or
+ * Korean and for most emoji, none for a mark that combines with the character before it. */
 size_t text_columns(const char *text, size_t length);
+
+/* The bytes of the character that `text`, which is not empty, begins with, and its columns. */
+size_t text_character(const char *text, size_t *ret_columns);
 
 /* The width to lay out for: the terminal's behind `file`, at most 100; 80 when it is no terminal.
  */

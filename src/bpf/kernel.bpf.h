@@ -16,6 +16,7 @@
 
 #include "wire/sample.h"
 
+#include ARCH_HEADER(calls)
 #include ARCH_HEADER(kernel.bpf)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -76,7 +77,7 @@ struct sched_entity {
 struct task_struct {
 	unsigned int flags;
 	unsigned int __state;
-	int on_cpu;
+	unsigned char on_cpu; /* of an int before Linux 7.2 the lowest byte */
 	int exit_state;
 	struct sched_entity se;
 	unsigned long nvcsw, nivcsw;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bpf/kernel.bpf.h"
-#include "wire/wait.h"
+#include "bpf/reason_shared.h"
 
 /* include/linux/sched.h */
 #define STATE_UNINTERRUPTIBLE 0x0002
@@ -15,39 +15,6 @@
 #define INODE_TYPE   0170000
 #define INODE_FIFO   0010000
 #define INODE_SOCKET 0140000
-
-static __always_inline int reason_of_system_call(__u64 number)
-{
-	switch (number) {
-	ARCH_CASES_LOCK:
-		return WIRE_WAIT_LOCK;
-	ARCH_CASES_POLL:
-		return WIRE_WAIT_POLL;
-	ARCH_CASES_SLEEP:
-		return WIRE_WAIT_SLEEP;
-	ARCH_CASES_CHILD:
-		return WIRE_WAIT_CHILD;
-	ARCH_CASES_SOCKET:
-		return WIRE_WAIT_SOCKET;
-	ARCH_CASES_DISK:
-		return WIRE_WAIT_DISK;
-	ARCH_CASES_FILE_LOCK:
-		return WIRE_WAIT_FILE_LOCK;
-	default:
-		return WIRE_WAIT_OTHER;
-	}
-}
-
-/* Does an uninterruptible sleep in this call wait for a file or its folder? */
-static __always_inline bool looks_for_files(__u64 number)
-{
-	switch (number) {
-	ARCH_CASES_FILES:
-		return true;
-	default:
-		return false;
-	}
-}
 
 /* vfork, and clone and clone3 as posix_spawn() calls them: until the child runs its program. */
 static __always_inline bool waits_for_child(__u64 number, __u32 state)

@@ -20,6 +20,7 @@
 
 #include "bpf/kernel.bpf.h"
 #include "bpf/sampler_shared.h"
+#include "unwind/frame_place.h"
 #include "wire/sample.h"
 
 #define UNWIND_READ_U64(context, address, value) read_stack_u64(context, address, value)
@@ -306,13 +307,28 @@ static __always_inline const struct sampler_mapping *find_mapping(
 	return found;
 }
 
+/*
+ * The table's rule for a virtual address of its file. Returns 0 or UNWIND_STOPPED(reason). A global
+ * function is verified once and by itself. In the callback of bpf_loop, Linux 6.19.4 and later
+ * compare each state of the search with those before, which takes minutes ("bpf: bpf_scc_visit
+ * instance and backedges accumulation for bpf_loop()").
+ */
+int find_in_table(__u32 file, __u64 vaddr, struct unwind_rule *ret_rule);
+__noinline int find_in_table(__u32 file, __u64 vaddr, struct unwind_rule *ret_rule)
+{
+	void *table = bpf_map_lookup_elem(&tables, &file);
+
+	if (!table || !ret_rule)
+		return UNWIND_STOPPED(WIRE_STOP_NO_TABLE);
+	unwind_table_find(table, vaddr, ret_rule);
+	return 0;
+}
+
 /* Finds the rule by mapping and table. Returns 0 or UNWIND_STOPPED(reason). */
 static __noinline int find_rule(
 	struct scratch *scratch, __u64 address, struct unwind_rule *ret_rule)
 {
 	const struct sampler_mapping *mapping = find_mapping(scratch, address);
-	__u32 file;
-	void *table;
 
 	count(SAMPLER_COUNT_CACHE_MISS, 1);
 	if (!mapping)
@@ -324,12 +340,7 @@ static __noinline int find_rule(
 		ret_rule->ra_offset = -8;
 		return 0;
 	}
-	file = mapping->file;
-	table = bpf_map_lookup_elem(&tables, &file);
-	if (!table)
-		return UNWIND_STOPPED(WIRE_STOP_NO_TABLE);
-	unwind_table_find(table, address - mapping->bias, ret_rule);
-	return 0;
+	return find_in_table(mapping->file, address - mapping->bias, ret_rule);
 }
 
 /* ---- rules found before ---- */
@@ -433,25 +444,11 @@ static __noinline int leave_trampoline(struct walk *walk)
 	return 1;
 }
 
-/* Frames of one kind that are in the record, of all that were walked. */
-static __always_inline __u32 kept_frames(__u32 walked, __u32 room)
-{
-	return walked < room ? walked : room;
-}
-
 /* Words of the record before the user frames. */
 static __always_inline __u32 frame_words(const struct scratch *scratch)
 {
 	return scratch->kernel_frames +
 	       kept_frames(scratch->python_frames, WIRE_MAX_PYTHON_FRAMES) * PYTHON_FRAME_WORDS;
-}
-
-/* The place of a frame among those of its kind: the last `outer` of `room` places are a ring. */
-static __always_inline __u32 frame_place(__u32 index, __u32 room, __u32 outer)
-{
-	__u32 inner = room - outer;
-
-	return index < inner ? index : inner + ((index - inner) & (outer - 1));
 }
 
 /* Is this native frame one that evaluates Python? */

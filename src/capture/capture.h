@@ -103,8 +103,8 @@ struct capture_sample {
  * process; each is written as it comes, and the model puts them together.
  */
 struct capture_device_work {
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, like all times here */
-	uint64_t queued_ns, submit_ns;
+	uint64_t start_ns, end_ns;              /* CLOCK_MONOTONIC, like all times here */
+	uint64_t queued_ns, submit_ns;          /* 0: not known */
 	uint64_t launch_ns, launch_duration_ns; /* of the call that launched it; 0: unknown */
 	uint32_t pid, tid;                      /* the launch's; tid 0: unknown */
 	uint64_t correlation;
@@ -126,8 +126,27 @@ struct capture_device_work {
 	uint32_t from_memory, to_memory; /* of copies: enum wire_device_memory_kind */
 	uint32_t graph;                  /* the executable graph that it is a part of */
 	uint64_t graph_node;
-	uint64_t capture; /* correlation of the call that made the node */
+	uint64_t capture;  /* correlation of the call that made the node */
+	uint32_t priority; /* capture_priority() of the launch; 0: not known */
+	/* Of a graph that the device launched, whose correlation is 0: the executable graph whose
+	 * kernel did, or WIRE_LAUNCHER_UNKNOWN; 0: the host launched it. */
+	uint32_t launcher;
 };
+
+/* A priority as a number that is never 0, small where it is near 0; and back. */
+static inline uint32_t capture_priority(int32_t priority)
+{
+	uint32_t folded = ((uint32_t)priority << 1) ^ (priority < 0 ? UINT32_MAX : 0);
+
+	return folded == UINT32_MAX ? folded : folded + 1;
+}
+
+static inline int32_t capture_priority_value(uint32_t priority)
+{
+	uint32_t folded = priority - 1;
+
+	return (int32_t)(folded >> 1) ^ -(int32_t)(folded & 1);
+}
 
 /* A launch whose work's times are not known, or a call that waited for work (FINISH and WAIT). */
 struct capture_launch {
@@ -149,6 +168,12 @@ enum capture_device_event_kind {
 	CAPTURE_DEVICE_COUNTS,
 	CAPTURE_DEVICE_NOTE,
 	CAPTURE_DEVICE_CLOCK,
+	CAPTURE_DEVICE_SYNC,
+	CAPTURE_DEVICE_CALL,
+	CAPTURE_PC_TEXT,
+	CAPTURE_PC,
+	CAPTURE_PC_COUNTS,
+	CAPTURE_UNIFIED_MEMORY,
 	CAPTURE_DEVICE_EVENT_MAX,
 };
 
@@ -215,11 +240,59 @@ struct capture_device_clock {
 	uint32_t width_ns;
 };
 
+/* Something waits, or an event is recorded. `time_ns` 0: when is not known. */
+struct capture_device_sync {
+	uint64_t duration_ns;
+	uint64_t correlation;
+	uint64_t event_sync;      /* one of an event's record and of the waits for it; 0: unknown */
+	uint32_t context, stream; /* stream: WIRE_SYNC_NO_STREAM: of none */
+	uint32_t event;
+	uint32_t type; /* enum wire_device_sync_type */
+};
+
+/* A call that launches nothing. */
+struct capture_device_call {
+	uint64_t duration_ns, correlation;
+	uint32_t tid;
+	uint32_t failed;
+};
+
+/* What an id in the process's struct capture_pc stands for: the event's text. */
+struct capture_pc_text {
+	uint32_t id;
+};
+
+/* Samples of an instruction of a device's function, for one reason, from the event's time on. */
+struct capture_pc {
+	uint64_t cubin, pc_offset; /* the code's checksum; the place in the function */
+	uint64_t samples;
+	uint64_t not_issued; /* of them: the scheduler issued no instruction in that cycle */
+	uint32_t function, reason, file; /* ids; 0: not known */
+	uint32_t line;                   /* 0: not known */
+};
+
+/* Of the samples from the event's time on: as in struct wire_device_pc_counts. */
+struct capture_pc_counts {
+	uint64_t samples, dropped, foreign, lost;
+	uint64_t reads, full_reads, failed_reads;
+	uint32_t period_cycles;
+};
+
+/* What happened to pages of unified memory: see struct wire_device_unified. */
+struct capture_unified_memory {
+	uint64_t duration_ns; /* 0: a moment */
+	uint64_t address, value, devices;
+	uint32_t from, to; /* numbers of GPUs; 0: the host, or of none */
+	uint32_t type;     /* enum wire_unified_type */
+	uint32_t cause, on_host;
+};
+
 struct capture_device_event {
 	enum capture_device_event_kind kind;
 	uint32_t pid;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, when it began; 0: of no moment */
-	const char *text; /* the GPU's name, the node's kernel, the note's sentence; NULL: none */
+	const char *text; /* the GPU's name, the node's kernel, the note's sentence, the
+			     call's name; NULL: none */
 	union {
 		struct capture_gpu gpu;
 		struct capture_graph_call graph;
@@ -229,8 +302,23 @@ struct capture_device_event {
 		struct capture_device_counts counts;
 		struct capture_device_note note;
 		struct capture_device_clock clock;
+		struct capture_device_sync sync;
+		struct capture_device_call call;
+		struct capture_pc_text pc_text;
+		struct capture_pc pc;
+		struct capture_pc_counts pc_counts;
+		struct capture_unified_memory unified;
 	};
 };
+
+/* Does it belong where its time is? Else it is kept with all that is recorded. */
+static inline bool capture_device_event_is_moment(const struct capture_device_event *event)
+{
+	return event->kind == CAPTURE_OVERHEAD || event->kind == CAPTURE_MEMORY ||
+	       event->kind == CAPTURE_DEVICE_CALL || event->kind == CAPTURE_PC ||
+	       event->kind == CAPTURE_PC_COUNTS || event->kind == CAPTURE_UNIFIED_MEMORY ||
+	       (event->kind == CAPTURE_DEVICE_SYNC && event->time_ns);
+}
 
 /* The stack that was taken at a launch, or the launch whose stack it has. */
 struct capture_launch_stack {

@@ -40,6 +40,8 @@ static const struct message_field device_work_items[] = {
 	FIELD(28, capture_device_work, graph_node),
 	FIELD(29, capture_device_work, from_memory),
 	FIELD(30, capture_device_work, to_memory),
+	FIELD(31, capture_device_work, priority),
+	FIELD(32, capture_device_work, launcher),
 };
 
 static const struct message_fields device_work_fields = {
@@ -131,6 +133,61 @@ static const struct message_field clock_items[] = {
 	EVENT(5, clock.width_ns),
 };
 
+static const struct message_field sync_items[] = {
+	EVENT(3, sync.type),
+	EVENT(4, sync.duration_ns),
+	EVENT(5, sync.correlation),
+	EVENT(6, sync.event_sync),
+	EVENT(7, sync.context),
+	EVENT(8, sync.stream),
+	EVENT(9, sync.event),
+};
+
+static const struct message_field call_items[] = {
+	EVENT(3, call.tid),
+	EVENT(4, call.duration_ns),
+	EVENT(5, call.correlation),
+	EVENT(6, call.failed),
+};
+
+static const struct message_field pc_text_items[] = {
+	EVENT(3, pc_text.id),
+};
+
+static const struct message_field pc_items[] = {
+	EVENT(3, pc.cubin),
+	EVENT(4, pc.pc_offset),
+	EVENT(5, pc.samples),
+	EVENT(6, pc.not_issued),
+	EVENT(7, pc.function),
+	EVENT(8, pc.reason),
+	EVENT(9, pc.file),
+	EVENT(10, pc.line),
+};
+
+static const struct message_field pc_counts_items[] = {
+	EVENT(3, pc_counts.samples),
+	EVENT(4, pc_counts.dropped),
+	EVENT(5, pc_counts.foreign),
+	EVENT(6, pc_counts.lost),
+	EVENT(7, pc_counts.reads),
+	EVENT(8, pc_counts.full_reads),
+	EVENT(9, pc_counts.failed_reads),
+	EVENT(10, pc_counts.period_cycles),
+};
+
+static const struct message_field unified_items[] = {
+	EVENT(3, unified.type),
+	EVENT(4, unified.duration_ns),
+	EVENT(5, unified.address),
+	EVENT(6, unified.value),
+	EVENT(7, unified.from),
+	EVENT(8, unified.to),
+	EVENT(9, unified.cause),
+	EVENT(10, unified.on_host),
+	EVENT(11, unified.devices),
+};
+
 /* The order is that of the packet's fields, too. */
 static const struct message_fields event_fields[CAPTURE_DEVICE_EVENT_MAX] = {
 	[CAPTURE_GPU] = {gpu_items, ARRAY_SIZE(gpu_items)},
@@ -141,6 +198,12 @@ static const struct message_fields event_fields[CAPTURE_DEVICE_EVENT_MAX] = {
 	[CAPTURE_DEVICE_COUNTS] = {counts_items, ARRAY_SIZE(counts_items)},
 	[CAPTURE_DEVICE_NOTE] = {note_items, ARRAY_SIZE(note_items)},
 	[CAPTURE_DEVICE_CLOCK] = {clock_items, ARRAY_SIZE(clock_items)},
+	[CAPTURE_DEVICE_SYNC] = {sync_items, ARRAY_SIZE(sync_items)},
+	[CAPTURE_DEVICE_CALL] = {call_items, ARRAY_SIZE(call_items)},
+	[CAPTURE_PC_TEXT] = {pc_text_items, ARRAY_SIZE(pc_text_items)},
+	[CAPTURE_PC] = {pc_items, ARRAY_SIZE(pc_items)},
+	[CAPTURE_PC_COUNTS] = {pc_counts_items, ARRAY_SIZE(pc_counts_items)},
+	[CAPTURE_UNIFIED_MEMORY] = {unified_items, ARRAY_SIZE(unified_items)},
 };
 
 static void put_fields(
@@ -181,7 +244,21 @@ void take_device_work_field(const struct pb_field *field, struct capture_device_
 
 uint32_t device_event_packet_field(enum capture_device_event_kind kind)
 {
-	return PACKET_SONDE_DEVICE_EVENT + (uint32_t)kind;
+	return kind < CAPTURE_PC_TEXT
+		       ? PACKET_SONDE_DEVICE_EVENT + (uint32_t)kind
+		       : PACKET_SONDE_PC_EVENT + (uint32_t)kind - (uint32_t)CAPTURE_PC_TEXT;
+}
+
+enum capture_device_event_kind device_event_kind_of(uint32_t packet_field)
+{
+	uint32_t kind = packet_field - PACKET_SONDE_DEVICE_EVENT,
+		 pc_kind = packet_field - PACKET_SONDE_PC_EVENT;
+
+	if (kind < CAPTURE_PC_TEXT)
+		return (enum capture_device_event_kind)kind;
+	return pc_kind < CAPTURE_DEVICE_EVENT_MAX - CAPTURE_PC_TEXT
+		       ? (enum capture_device_event_kind)(pc_kind + CAPTURE_PC_TEXT)
+		       : CAPTURE_DEVICE_EVENT_MAX;
 }
 
 void put_device_event(struct strbuf *packet, const struct capture_device_event *event)

@@ -13,6 +13,8 @@ void take_device_work_field(const struct pb_field *field, struct capture_device_
 void put_device_event(struct strbuf *packet, const struct capture_device_event *event);
 /* The field of a packet that holds events of a kind. */
 uint32_t device_event_packet_field(enum capture_device_event_kind kind);
+/* CAPTURE_DEVICE_EVENT_MAX: it is of none. */
+enum capture_device_event_kind device_event_kind_of(uint32_t packet_field);
 /*
  * Takes the fields of an event's message; its kind is set. `ret_text` gets where its text lies.
  * Returns 0 or -EBADMSG.

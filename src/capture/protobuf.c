@@ -102,36 +102,15 @@ int pb_read_long_varint(struct pb_cursor *cursor, uint64_t *ret_value)
 	return -EBADMSG;
 }
 
-static int read_bytes(struct pb_cursor *cursor, size_t length, struct pb_bytes *ret_bytes)
+int pb_next_fixed(struct pb_cursor *cursor, struct pb_field *ret_field)
 {
-	if (length > (size_t)(cursor->end - cursor->at))
+	uint32_t wire = ret_field->tag & 7;
+	size_t length = wire == PB_WIRE_FIXED64 ? 8 : 4;
+
+	if ((wire != PB_WIRE_FIXED64 && wire != PB_WIRE_FIXED32) ||
+		length > (size_t)(cursor->end - cursor->at))
 		return -EBADMSG;
-	*ret_bytes = (struct pb_bytes){.at = cursor->at, .length = length};
+	ret_field->bytes = (struct pb_bytes){.at = cursor->at, .length = length};
 	cursor->at += length;
 	return 1;
-}
-
-int pb_next(struct pb_cursor *cursor, struct pb_field *ret_field)
-{
-	uint64_t tag, length;
-
-	if (cursor->at >= cursor->end)
-		return 0;
-	if (pb_read_varint(cursor, &tag) < 0 || tag > UINT32_MAX || tag >> 3 == 0)
-		return -EBADMSG;
-	ret_field->tag = (uint32_t)tag;
-	switch (tag & 7) {
-	case PB_WIRE_VARINT:
-		return pb_read_varint(cursor, &ret_field->value);
-	case PB_WIRE_FIXED64:
-		return read_bytes(cursor, 8, &ret_field->bytes);
-	case PB_WIRE_FIXED32:
-		return read_bytes(cursor, 4, &ret_field->bytes);
-	case PB_WIRE_BYTES:
-		if (pb_read_varint(cursor, &length) < 0)
-			return -EBADMSG;
-		return read_bytes(cursor, length, &ret_field->bytes);
-	default:
-		return -EBADMSG;
-	}
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -118,20 +119,51 @@ static inline struct pb_cursor pb_cursor(struct pb_bytes message)
 	return (struct pb_cursor){.at = message.at, .end = message.at + message.length};
 }
 
-/* Those of more than one byte. */
+/* Those of more than two bytes. */
 int pb_read_long_varint(struct pb_cursor *cursor, uint64_t *ret_value);
 
 /* Returns 1 and moves on, or -EBADMSG when the varint is cut off or longer than 64 bits. */
 static inline int pb_read_varint(struct pb_cursor *cursor, uint64_t *ret_value)
 {
-	if (cursor->at == cursor->end || *cursor->at & 0x80)
+	const uint8_t *at = cursor->at;
+	size_t left = (size_t)(cursor->end - at);
+
+	if (left && at[0] < 0x80) {
+		*ret_value = at[0];
+		cursor->at = at + 1;
+		return 1;
+	}
+	if (left < 2 || at[1] >= 0x80)
 		return pb_read_long_varint(cursor, ret_value);
-	*ret_value = *cursor->at++;
+	*ret_value = (uint64_t)at[1] << 7 | (at[0] & 0x7f);
+	cursor->at = at + 2;
 	return 1;
 }
+
+/* Those of fixed width, whose tag was read. */
+int pb_next_fixed(struct pb_cursor *cursor, struct pb_field *ret_field);
 
 /*
  * The next field: 1, 0 at the end of the message, -EBADMSG when the bytes are no message (cut-off
  * or overlong values, field number 0, groups).
  */
-int pb_next(struct pb_cursor *cursor, struct pb_field *ret_field);
+static inline __attribute__((always_inline)) int pb_next(
+	struct pb_cursor *cursor, struct pb_field *ret_field)
+{
+	uint64_t tag, length;
+
+	if (cursor->at >= cursor->end)
+		return 0;
+	if (pb_read_varint(cursor, &tag) < 0 || tag > UINT32_MAX || tag < PB_VARINT(1))
+		return -EBADMSG;
+	ret_field->tag = (uint32_t)tag;
+	if ((tag & 7) == PB_WIRE_VARINT)
+		return pb_read_varint(cursor, &ret_field->value);
+	if ((tag & 7) != PB_WIRE_BYTES)
+		return pb_next_fixed(cursor, ret_field);
+	if (pb_read_varint(cursor, &length) < 0 || length > (size_t)(cursor->end - cursor->at))
+		return -EBADMSG;
+	ret_field->bytes = (struct pb_bytes){.at = cursor->at, .length = length};
+	cursor->at += length;
+	return 1;
+}

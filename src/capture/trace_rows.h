@@ -176,6 +176,7 @@ struct capture_trace_flow {
 struct capture_trace_counter {
 	uint64_t time_ns;
 	uint32_t track;
+	uint32_t device; /* its number + 1; 0: no device's, or not known */
 	const char *name, *series;
 	double value;
 };

@@ -7,6 +7,7 @@
 #include "cli/load_options.h"
 #include "cli/output.h"
 #include "exporters/flamegraph/flamegraph.h"
+#include "model/weigh.h"
 #include "query/diff.h"
 #include "report/diff/diff.h"
 
@@ -30,7 +31,8 @@ static int write_flamegraph(const struct query_diff *diff, struct errmsg *err)
 	if (r == 0)
 		r = call_tree_finish(&tree);
 	if (r == 0)
-		r = flamegraph_write_diff(&tree, NULL, sides[0].path, sides[1].path, &svg);
+		r = flamegraph_write_diff(&tree, shown_weight(&arguments.asked.shown),
+			sides[0].path, sides[1].path, &svg);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while drawing the flame graph");
 	return output_write(arguments.flamegraph, svg.data, svg.length, err);
@@ -45,7 +47,7 @@ static int check_limit(const struct query_diff *diff, struct errmsg *err)
 		return 0;
 	if (diff->has_samples && !diff->samples.has_time)
 		return errmsg_set(err, -ENODATA,
-			"--fail-above compares CPU time, but %s does not say how much time a "
+			"--fail-above compares time, but %s does not say how much time a "
 			"sample stands for: compare captures that sonde recorded",
 			sides[diff->samples.before.sample_weight > 0].path);
 	if (!diff->has_samples && !diff->rows.sides[0].works)
@@ -84,14 +86,16 @@ static int print(const struct query_diff *diff)
 
 static void say_row(const struct diff *diff, const struct diff_regression *found)
 {
-	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
+	bool by_module = diff->options.by == BREAKDOWN_MODULE;
+	const char *place = *found->row->place ? found->row->place : found->row->module;
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
 		"%.400s%s%.200s %s by %.2f %% of the %s of the run before (limit %g %%, q = %.2g)",
-		found->row->name, by_function ? " in " : "", by_function ? found->row->module : "",
-		diff->is_energy ? "took more" : "got slower", found->row_percent,
-		diff->is_energy ? "energy" : "CPU time", arguments.fail_above, found->row->time_q);
+		found->row->name, by_module ? "" : " in ", by_module ? "" : place,
+		diff->options.weight == MODEL_WEIGHT_CPU ? "got slower" : "took more",
+		found->row_percent, model_weight_noun(diff->options.weight), arguments.fail_above,
+		found->row->time_q);
 	fail(&err);
 }
 
@@ -101,7 +105,7 @@ static void say_total(const struct diff *diff, const struct diff_regression *fou
 
 	errmsg_set(&err, 0,
 		"the total %s grew by %.2f %% of that of the run before (limit %g %%, p = %.2g)",
-		diff->is_energy ? "energy" : "CPU time", found->total_percent, arguments.fail_above,
+		model_weight_noun(diff->options.weight), found->total_percent, arguments.fail_above,
 		diff->total_time_p);
 	fail(&err);
 }
@@ -205,15 +209,16 @@ static int diff_run(int count, char **positional)
 	return compare_and_print(&diff);
 }
 
-static const char *const by_choices[] = {"function", "module", "work", NULL};
-static const char *const diff_weights[] = {"cpu", "energy", NULL};
+static const char *const by_choices[] = {"function", "module", "line", "work", NULL};
+static const char *const diff_weights[] = {
+	"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy", NULL};
 
 static const struct option diff_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
-		.help = "Compare functions or modules, with what threads and devices did; or that "
-			"alone: work. Default: function; of traces work.",
+		.help = "Compare functions, modules or lines, with what threads and devices did; "
+			"or that alone: work. Default: function; of traces work.",
 		.value = (void *)&arguments.asked.by,
 		.choices = by_choices},
 	{.long_name = "sort",
@@ -263,7 +268,8 @@ static const struct option diff_options[] = {
 		.type = OPTION_DOUBLE,
 		.argument = "PERCENT",
 		.help = "Exit with status 1 when a row or the total got significantly slower by "
-			"more than this share of the CPU time, or device time, of A: 5, or 5%.",
+			"more than this share of the time that --weight compares, or device time, "
+			"of A: 5, or 5%.",
 		.value = &arguments.fail_above,
 		.minimum = 0,
 		.maximum = 1e6},
@@ -275,8 +281,9 @@ static const struct option diff_options[] = {
 	{.long_name = "weight",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
-		.help = "Compare CPU time, cpu; or energy, the joules of what ran on processors "
-			"and of device work.",
+		.help = "Compare CPU time, cpu; what threads waited, wait, or both, wall; what "
+			"devices worked, gpu, or were idle, gpu-idle; CPU and device time, cpu+gpu; "
+			"or energy, the joules of what ran on processors and of device work.",
 		.value = (void *)&arguments.asked.shown.weight,
 		.choices = diff_weights},
 	COLOUR_OPTION,
@@ -294,7 +301,8 @@ const struct command diff_command = {
 		"PyTorch's profiler (Kineto), a folder with those of several ranks, a capture "
 		"that they were imported into, or astra-sim's log beside the trace that it was "
 		"fed.\n\nSamples of two recordings are compared by "
-		"function name and module file name. \"Time\" is the change in CPU time, B - A; "
+		"function name and module file name; with --by line by file name and line, too, so "
+		"that what an edit moved is two rows. \"Time\" is the change in CPU time, B - A; "
 		"\"share\" is the change in the part of all samples, in percentage points. The "
 		"number of samples decides how small a change can be detected: q is the false "
 		"discovery rate at which the change in time would be called significant, over all "

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/warn.h"
 #include "cli/commands.h"
@@ -24,6 +25,8 @@ static struct {
 
 static void print_result(const char *output, const struct import_result *result)
 {
+	_cleanup_strbuf_ struct strbuf name = {0};
+
 	if (result->samples)
 		print_plain(
 			"sonde: %llu samples in %s\n", (unsigned long long)result->samples, output);
@@ -33,7 +36,9 @@ static void print_result(const char *output, const struct import_result *result)
 			output);
 	for (uint32_t i = 0; i < result->note_count; i++)
 		print_plain("  note    %s\n", result->notes[i].text);
-	print_plain("next: sonde report %s%s\n", result->samples ? "" : "--by range ", output);
+	escape_shell(&name, output);
+	print_plain("next: sonde report %s%s\n", result->samples ? "" : "--by range ",
+		strbuf_cstr(&name));
 }
 
 static int import_log(const char *path, const struct importer *importer, struct errmsg *err)

@@ -12,8 +12,10 @@
 			"stacks that end in what was waited for; wall: both; gpu: time of "        \
 			"device work, with the stacks of its launches; gpu-idle: time that "       \
 			"devices were idle, with the stacks of the thread that launched the "      \
-			"next work; cpu+gpu: cpu and gpu together; energy: the joules of both, "   \
-			"with idle and unattributed energy.",                                      \
+			"next work; gpu-bytes: bytes of device memory in use at the device's "     \
+			"peak, with the stacks that allocated them, and of several devices the "   \
+			"sum of their peaks; cpu+gpu: cpu and gpu together; energy: the joules "   \
+			"of both, with idle and unattributed energy.",                             \
 		.value = (void *)&(shown).weight, .choices = weight_choices                        \
 	}
 

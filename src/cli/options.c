@@ -126,17 +126,34 @@ static bool within_limits(const struct option *option, double value)
 	return !has_limits(option) || (value >= option->minimum && value <= option->maximum);
 }
 
+static bool is_percentage(const struct option *option)
+{
+	return option->type == OPTION_DOUBLE && strcmp(option->argument, "PERCENT") == 0;
+}
+
+/* As an example, where there is no default. */
+static double likely_number(const struct option *option)
+{
+	double usual = is_percentage(option) ? 5 : 1;
+
+	return has_limits(option) ? MAX(option->minimum, usual) : usual;
+}
+
 static int bad_number(
 	const struct scan *scan, const struct option *option, const char *name, const char *text)
 {
-	const char *kind = option->type == OPTION_U64 ? "whole number" : "number";
-	_cleanup_strbuf_ struct strbuf range = {0}, hint = {0};
+	const char *kind = option->type == OPTION_U64 ? "whole number"
+			   : is_percentage(option)    ? "percentage"
+						      : "number";
+	_cleanup_strbuf_ struct strbuf range = {0}, example = {0}, hint = {0};
 
 	if (has_limits(option))
 		strbuf_addf(&range, " from %.15g to %.15g", option->minimum, option->maximum);
-	strbuf_addf(&hint, "; try %s ", name);
-	if (!option_default(option, &hint))
-		strbuf_addf(&hint, "%.15g", has_limits(option) ? MAX(option->minimum, 1.0) : 1.0);
+	if (!option_default(option, &example))
+		strbuf_addf(&example, "%.15g", likely_number(option));
+	strbuf_addf(&hint, "; try %s %s", name, strbuf_cstr(&example));
+	if (is_percentage(option))
+		strbuf_addf(&hint, " or %s %s%%", name, strbuf_cstr(&example));
 	return errmsg_set(scan->err, -EINVAL, "%s takes a %s%s, not '%.*s'%s", name, kind,
 		strbuf_cstr(&range), SHOWN_MAX, text, strbuf_cstr(&hint));
 }
@@ -198,7 +215,7 @@ static bool read_option_double(const struct option *option, const char *text, do
 	size_t length = strlen(text);
 	char number[64];
 
-	if (strcmp(option->argument, "PERCENT") != 0 || !length || text[length - 1] != '%')
+	if (!is_percentage(option) || !length || text[length - 1] != '%')
 		return read_double(text, ret_value);
 	if (length > sizeof(number))
 		return false;

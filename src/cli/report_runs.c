@@ -74,13 +74,13 @@ static int add_capture(struct all_runs *all, const char *path, struct errmsg *er
 {
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_energy_use_ struct energy_use energy = {0};
-	_cleanup_idle_spans_ struct idle_spans idle = {0};
+	_cleanup_weight_spans_ struct weight_spans spans = {0};
 	struct run run = {.capture = path};
 	int r = load_capture(path, all->arguments->shown, all->arguments->selection, &model, err);
 
 	if (r == 0)
 		r = charge_and_narrow(model, all->arguments->shown, all->arguments->selection,
-			&energy, &idle, err);
+			&energy, &spans, err);
 	if (r < 0)
 		return r;
 	r = describe(all, model, &energy, &run);

@@ -37,7 +37,7 @@ static size_t list_parts(struct part parts[6])
 	parts[3] = (struct part){"protobuf-c", protobuf_c_version(), "pprof files"};
 	parts[4] = (struct part){"zlib", zlibVersion(), "compressed files"};
 	parts[5] = (struct part){
-		"libdeflate", LIBDEFLATE_VERSION_STRING, "compressing captures while recording"};
+		"libdeflate", LIBDEFLATE_VERSION_STRING, "compressing captures, and reading them"};
 	return 6;
 }
 

@@ -213,7 +213,8 @@ static int choose(struct plot *plot, const struct collectives *collectives, stru
 	return errmsg_set(err, -ENODATA,
 		collectives->matched
 			? "no collective here says its size (\"In msg nelems\" and \"dtype\" in "
-			  "a trace), so there is no bandwidth to draw"
+			  "a trace; of a recording sonde report --by stragglers says why), so "
+			  "there is no bandwidth to draw"
 			: "no collective of two ranks or more is here, so there is no bandwidth to "
 			  "draw: give the files of all ranks");
 }

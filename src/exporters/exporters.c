@@ -45,6 +45,22 @@ const struct export_options *export_options_or_default(const struct export_optio
 	return options ? options : &defaults;
 }
 
+struct export_unit export_unit_of(const struct model *model, bool counts)
+{
+	if (model->counts_bytes)
+		return counts ? (struct export_unit){"inuse_objects", "count"}
+			      : (struct export_unit){"inuse_space", "bytes"};
+	if (counts)
+		return (struct export_unit){"samples", "count"};
+	return model->counts_energy ? (struct export_unit){"energy", "microjoules"}
+				    : (struct export_unit){"cpu", "nanoseconds"};
+}
+
+bool export_has_weight(const struct model *model)
+{
+	return model_has_time(model) || model->counts_energy || model->counts_bytes;
+}
+
 const char *export_title(const struct model *model, const struct export_options *options)
 {
 	if (options->title && *options->title)

@@ -28,6 +28,14 @@ extern const struct exporter vllm_csv_exporter;
 const struct export_options *export_options_or_default(const struct export_options *options);
 /* The title to show: the option's, the recorded command line, or a plain word. */
 const char *export_title(const struct model *model, const struct export_options *options);
+/* What samples weigh, by time, energy or bytes, as pprof and OpenTelemetry call it; or with
+ * `counts` what their number is. */
+struct export_unit {
+	const char *type, *unit;
+};
+struct export_unit export_unit_of(const struct model *model, bool counts);
+/* Have they such a weight, beside their number? */
+bool export_has_weight(const struct model *model);
 /* What a range or mark carries, as members under their own names. */
 void export_range_fields(
 	struct json_writer *json, const struct model *model, const struct model_range *range);

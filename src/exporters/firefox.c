@@ -230,10 +230,13 @@ static void write_samples(
 	struct json_writer *json, const struct model *model, const struct thread *thread)
 {
 	uint64_t start_ns = model->session.start_time_ns, weight = model_sample_weight_ns(model);
-	bool has_time = model_has_time(model) && !model->counts_energy;
+	bool has_time = model_has_time(model);
 
 	begin_table(json, "samples", thread->samples.count);
-	json_member_text(json, "weightType", has_time ? "tracing-ms" : "samples");
+	json_member_text(json, "weightType",
+		has_time              ? "tracing-ms"
+		: model->counts_bytes ? "bytes"
+				      : "samples");
 	json_key(json, "stack");
 	json_begin_array(json);
 	array_foreach (&thread->samples, sample)

@@ -12,6 +12,7 @@
 #include "exporters/exporters.h"
 #include "model/energy.h"
 #include "model/kinds.h"
+#include "model/unified.h"
 
 enum event_type {
 	EVENT_WINDOW,
@@ -22,6 +23,8 @@ enum event_type {
 	EVENT_MEMORY,
 	EVENT_DEVICE_WORK,
 	EVENT_DEVICE_WAIT,
+	EVENT_DEVICE_SYNC,
+	EVENT_UNIFIED_MEMORY,
 	EVENT_SAMPLE,
 };
 
@@ -60,6 +63,8 @@ static int add_all(struct events *events, const struct model *model)
 	ADD_ALL(device_memory, EVENT_MEMORY, time_ns);
 	ADD_ALL(device_works, EVENT_DEVICE_WORK, start_ns);
 	ADD_ALL(device_waits, EVENT_DEVICE_WAIT, start_ns);
+	ADD_ALL(device_syncs, EVENT_DEVICE_SYNC, start_ns);
+	ADD_ALL(unified_memory, EVENT_UNIFIED_MEMORY, start_ns);
 	return r;
 }
 
@@ -216,11 +221,22 @@ static void write_launch(
 
 	json_member_known(json, "launch_ns", known, work->launch_ns);
 	json_member_known(json, "launch_duration_ns", known, work->launch_duration_ns);
+	json_member_known(json, "queued_ns", work->submit_ns && work->queued_ns, work->queued_ns);
+	json_member_known(json, "submitted_ns", work->submit_ns != 0, work->submit_ns);
 	json_member_known(json, "correlation", work->correlation != 0, work->correlation);
 	write_stack(json, model, work->stack);
 	if (work->stack == MODEL_NONE)
 		json_member_text(
 			json, "why_no_stack", model_unattributed_to_string(work->unattributed));
+}
+
+static void write_priority(struct json_writer *json, const struct model_device_work *work)
+{
+	json_key(json, "priority");
+	if (work->has_priority)
+		json_i64(json, work->priority);
+	else
+		json_null(json);
 }
 
 static void write_device_work(
@@ -242,9 +258,12 @@ static void write_device_work(
 		json_member_u64(json, "static_shared_bytes", work->static_shared_bytes);
 		json_member_u64(json, "dynamic_shared_bytes", work->dynamic_shared_bytes);
 		json_member_known(json, "registers", work->registers, work->registers);
+		write_priority(json, work);
 	}
 	json_member_known(json, "graph", work->graph != 0, work->graph);
 	json_member_known(json, "graph_node", work->graph != 0, work->graph_node);
+	json_member_known(json, "launched_by_graph",
+		work->launcher && work->launcher != WIRE_LAUNCHER_UNKNOWN, work->launcher);
 	write_charge(json, model, work->energy_j);
 	write_launch(json, model, work);
 	json_end_object(json);
@@ -256,6 +275,43 @@ static void write_device_wait(
 	begin(json, "device_wait");
 	write_span(json, wait->start_ns, wait->end_ns);
 	write_thread(json, model, model->threads.items[wait->thread].process, wait->thread);
+	json_end_object(json);
+}
+
+static void write_stream(struct json_writer *json, const char *key, uint32_t stream)
+{
+	json_member_known(json, key, stream != WIRE_SYNC_NO_STREAM, stream);
+}
+
+/* What waits for what, as the tracing library says it, or what can be waited for is recorded. */
+static void write_device_sync(
+	struct json_writer *json, const struct model *model, const struct model_device_sync *sync)
+{
+	static const char *const kinds[WIRE_SYNC_MAX] = {
+		[WIRE_SYNC_EVENT] = "event",
+		[WIRE_SYNC_WAIT] = "stream_wait_event",
+		[WIRE_SYNC_STREAM] = "stream",
+		[WIRE_SYNC_CONTEXT] = "device",
+		[WIRE_SYNC_RECORD] = "event_record",
+		[WIRE_SYNC_HOST_FUNCTION] = "host_function",
+	};
+	bool has_event = sync->sync.event != WIRE_SYNC_NO_EVENT;
+	uint32_t type = sync->sync.type;
+
+	begin(json, "device_sync");
+	json_member_known(json, "start_ns", sync->start_ns != 0, sync->start_ns);
+	json_member_known(json, "end_ns", sync->start_ns != 0, sync->end_ns);
+	json_member_text(json, "kind", type < WIRE_SYNC_MAX ? kinds[type] : NULL);
+	write_process(json, model, sync->process);
+	json_member_text(json, "device", sync->device);
+	json_member_u64(json, "context", sync->sync.context);
+	write_stream(json, "stream", sync->sync.stream);
+	json_member_known(json, "event", has_event, sync->sync.event);
+	json_member_u64(json, "correlation", sync->sync.correlation);
+	json_member_text(json, "waited_device", sync->event_device);
+	write_stream(json, "waited_stream", sync->event_stream);
+	json_member_known(
+		json, "waited_correlation", sync->event_correlation != 0, sync->event_correlation);
 	json_end_object(json);
 }
 
@@ -323,6 +379,30 @@ static void write_memory(
 	json_end_object(json);
 }
 
+/* Of a fault of the host the instruction, of faults of a device how many groups. */
+static void write_unified(struct json_writer *json, const struct model *model,
+	const struct model_unified_memory *item)
+{
+	const struct capture_unified_memory *unified = &item->unified;
+	uint32_t type = unified->type;
+
+	begin(json, "unified_memory");
+	write_span(json, item->start_ns, item->end_ns);
+	json_member_text(json, "kind", model_unified_name(type));
+	json_member_text(json, "cause", model_unified_cause(unified));
+	json_member_u64(json, "address", unified->address);
+	json_member_known(json, "bytes", model_unified_has_bytes(type), unified->value);
+	json_member_known(json, "fault_groups", type == WIRE_UNIFIED_DEVICE_FAULT, unified->value);
+	json_member_known(json, "instruction", type == WIRE_UNIFIED_HOST_FAULT, unified->value);
+	json_member_text(json, "from", *item->from ? item->from : NULL);
+	json_member_text(json, "to", *item->to ? item->to : NULL);
+	json_member_known(json, "devices", unified->devices != 0, unified->devices);
+	json_key(json, "on_host");
+	json_bool(json, unified->on_host);
+	write_process(json, model, item->process);
+	json_end_object(json);
+}
+
 static void write_step(
 	struct json_writer *json, const struct model *model, const struct model_step *step)
 {
@@ -374,6 +454,12 @@ static void write_event(
 		break;
 	case EVENT_DEVICE_WAIT:
 		write_device_wait(json, model, &model->device_waits.items[event->index]);
+		break;
+	case EVENT_DEVICE_SYNC:
+		write_device_sync(json, model, &model->device_syncs.items[event->index]);
+		break;
+	case EVENT_UNIFIED_MEMORY:
+		write_unified(json, model, &model->unified_memory.items[event->index]);
 		break;
 	case EVENT_SAMPLE:
 		write_sample(json, model, &model->samples.items[event->index]);

@@ -342,12 +342,10 @@ static void put_id(const struct model *model, bool counts, struct strbuf *out)
 static void put_profile(struct otlp *otlp, bool counts, struct strbuf *out)
 {
 	const struct model *model = otlp->model;
-	const char *weight = model->counts_energy ? "energy" : "cpu";
-	const char *unit = model->counts_energy ? "microjoules" : "nanoseconds";
+	const struct export_unit weight = export_unit_of(model, counts);
 	size_t begin = pb_begin(out, OTLP_SCOPE_ITEMS);
 
-	put_type(otlp, out, OTLP_PROFILE_SAMPLE_TYPE, counts ? "samples" : weight,
-		counts ? "count" : unit);
+	put_type(otlp, out, OTLP_PROFILE_SAMPLE_TYPE, weight.type, weight.unit);
 	put_samples(otlp, counts, out);
 	pb_put_fixed64(out, OTLP_PROFILE_TIME, model->session.start_realtime_ns);
 	pb_put_u64(out, OTLP_PROFILE_DURATION, model_duration_ns(model));
@@ -392,7 +390,7 @@ static void put_scope(struct otlp *otlp, struct strbuf *out)
 	pb_put_text(out, OTLP_SCOPE_VERSION, SONDE_VERSION);
 	pb_end(out, scope);
 	put_profile(otlp, true, out);
-	if (model_has_time(otlp->model) || otlp->model->counts_energy)
+	if (export_has_weight(otlp->model))
 		put_profile(otlp, false, out);
 	pb_end(out, scopes);
 }

@@ -21,7 +21,10 @@ static void add_head(
 	strbuf_addf(out, " %u/%u [%03u] %llu.%09llu: %10llu %s: \n",
 		model->processes.items[thread->process].pid, thread->tid, sample->cpu,
 		(unsigned long long)(time_ns / NS_PER_S), (unsigned long long)(time_ns % NS_PER_S),
-		(unsigned long long)weight_ns, model->counts_energy ? "energy-uj" : "cpu-clock");
+		(unsigned long long)weight_ns,
+		model->counts_energy  ? "energy-uj"
+		: model->counts_bytes ? "gpu-bytes"
+				      : "cpu-clock");
 }
 
 static void add_frame(struct strbuf *out, const struct model *model, uint32_t index)

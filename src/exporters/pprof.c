@@ -60,12 +60,6 @@ static void *take_block(struct profile_builder *builder, size_t count, size_t si
 	return block;
 }
 
-/* Time or energy, beside the count. */
-static bool has_second_value(const struct model *model)
-{
-	return model_has_time(model) || model->counts_energy;
-}
-
 static int64_t string_id(struct profile_builder *builder, const char *text)
 {
 	_cleanup_strbuf_ struct strbuf plain = {0};
@@ -161,7 +155,7 @@ static void add_samples(struct profile_builder *builder)
 		struct sample_group *group = &builder->groups.items[i];
 
 		perftools__profiles__sample__init(&samples[i]);
-		samples[i].n_value = has_second_value(builder->model) ? 2 : 1;
+		samples[i].n_value = export_has_weight(builder->model) ? 2 : 1;
 		samples[i].value = group->values;
 		samples[i].n_label = LABELS_PER_THREAD;
 		samples[i].label = builder->labels + (size_t)group->thread * LABELS_PER_THREAD;
@@ -340,8 +334,9 @@ static void add_mappings(struct profile_builder *builder)
 
 static void add_value_types(struct profile_builder *builder)
 {
-	bool has_second = has_second_value(builder->model);
-	bool is_energy = builder->model->counts_energy;
+	bool has_second = export_has_weight(builder->model);
+	const struct export_unit units[] = {
+		export_unit_of(builder->model, true), export_unit_of(builder->model, false)};
 	value_type_message *types = take_block(builder, 3, sizeof(*types));
 	value_type_message **list = take_block(builder, 2, sizeof(*list));
 
@@ -349,17 +344,16 @@ static void add_value_types(struct profile_builder *builder)
 		return;
 	for (size_t i = 0; i < 3; i++)
 		perftools__profiles__value_type__init(&types[i]);
-	types[0].type = string_id(builder, "samples");
-	types[0].unit = string_id(builder, "count");
-	types[1].type = types[2].type = string_id(builder, is_energy ? "energy" : "cpu");
-	types[1].unit = types[2].unit =
-		string_id(builder, is_energy ? "microjoules" : "nanoseconds");
+	types[0].type = string_id(builder, units[0].type);
+	types[0].unit = string_id(builder, units[0].unit);
+	types[1].type = types[2].type = string_id(builder, units[1].type);
+	types[1].unit = types[2].unit = string_id(builder, units[1].unit);
 	list[0] = &types[0];
 	list[1] = &types[1];
 	builder->message.sample_type = list;
 	builder->message.n_sample_type = has_second ? 2 : 1;
 	builder->message.default_sample_type = types[has_second].type;
-	if (!has_second)
+	if (!has_second || builder->model->counts_bytes) /* those are no samples of a period */
 		return;
 	builder->message.period_type = &types[2];
 	builder->message.period = (int64_t)model_sample_weight_ns(builder->model);

@@ -34,6 +34,8 @@ static const char *const colours[OP_FAMILY_MAX] = {
 	[OP_FAMILY_EMBEDDING] = "#5c9e31",
 	[OP_FAMILY_COPY] = "#66717f",
 	[OP_FAMILY_TRITON] = "#c2459b",
+	[OP_FAMILY_MOE] = "#1f8a9e",
+	[OP_FAMILY_SCAN] = "#a0762c",
 };
 
 struct plot {

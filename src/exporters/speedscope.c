@@ -125,7 +125,9 @@ static void write_profile(struct json_writer *json, const struct model *model,
 	json_key(json, "name");
 	write_thread_name(json, model, thread);
 	json_key(json, "unit");
-	json_string(json, model_has_time(model) ? "nanoseconds" : "none");
+	json_string(json, model->counts_bytes     ? "bytes"
+			  : model_has_time(model) ? "nanoseconds"
+						  : "none");
 	json_key(json, "startValue");
 	json_u64(json, 0);
 	json_key(json, "endValue");

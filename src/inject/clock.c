@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define NS_PER_MS 1000000ULL
+#define LOOKS     3
 /* The speed is measured over this at least, and anew after the longer one. */
 #define MEASURE_NS     NS_PER_MS
 #define MEASURE_MAX_NS (1000 * NS_PER_MS)
@@ -37,34 +38,43 @@ void inject_clock_open(void)
 	errno = saved_errno;
 }
 
-static void measure_from(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
+/* The real clock between two looks at the counter. */
+struct look {
+	uint64_t before, real_ns, after;
+};
+
+static void measure_from(struct inject_clock *clock, const struct look *look)
 {
-	clock->since_ticks = ticks;
-	clock->since_ns = ns;
+	clock->since_ticks = look->before;
+	clock->since_ns = look->real_ns;
 }
 
-/* After a suspended machine, or on another one, the old speed may be wrong: it is found anew. */
-static void measure(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
+/*
+ * From before a look at the real clock until after a later one, so that it is not too high. After a
+ * suspended machine, or on another one, the old speed may be wrong: it is found anew.
+ */
+static void measure(struct inject_clock *clock, const struct look *look)
 {
-	uint64_t passed_ticks = ticks - clock->since_ticks, passed_ns = ns - clock->since_ns;
+	uint64_t passed_ticks = look->after - clock->since_ticks;
+	uint64_t passed_ns = look->real_ns - clock->since_ns;
 	uint64_t speed, change;
 
-	if (!clock->since_ns || ticks <= clock->since_ticks) {
+	if (!clock->since_ns || look->after <= clock->since_ticks) {
 		clock->speed = 0;
-		measure_from(clock, ticks, ns);
+		measure_from(clock, look);
 		return;
 	}
 	if (passed_ns < MEASURE_NS)
 		return;
 	if (passed_ns > MEASURE_MAX_NS) /* not for long enough to be sure of the product */
-		measure_from(clock, ticks, ns);
+		measure_from(clock, look);
 	if (passed_ns >> 31 || passed_ns > passed_ticks << 4)
 		return;
 	speed = (passed_ns << 32) / passed_ticks;
 	change = speed > clock->speed ? speed - clock->speed : clock->speed - speed;
 	if (clock->speed && change > clock->speed >> MAX_CHANGE_SHIFT) {
 		clock->speed = 0;
-		measure_from(clock, ticks, ns);
+		measure_from(clock, look);
 		return;
 	}
 	clock->speed = speed;
@@ -76,26 +86,46 @@ static uint64_t latest(const struct inject_clock *clock)
 	return clock->base_ns + (clock->limit_ticks * clock->ns_per_tick >> 32);
 }
 
+/* Of some, the one that took least: in others something came in between. */
+static struct look look_at_real(uint64_t *ret_now_ns)
+{
+	struct look narrowest = {.after = UINT64_MAX};
+
+	for (unsigned i = 0; i < (is_steady ? LOOKS : 1); i++) {
+		struct look look = {.before = arch_ticks()};
+
+		look.real_ns = inject_now_ns();
+		look.after = arch_ticks();
+		if (look.after - look.before < narrowest.after - narrowest.before)
+			narrowest = look;
+		*ret_now_ns = look.real_ns;
+	}
+	return narrowest;
+}
+
 /*
- * What a call between the looks costs lies half before and half after the real clock's moment. A
- * clock that is ahead of the real one goes slower for a millisecond, or stands, until it is not.
+ * The real clock's moment lies before the second look at the counter. A clock that is ahead of the
+ * real one, whose speed has changed, goes slower for a millisecond, or stands, until it is not.
  */
 uint64_t inject_clock_set(struct inject_clock *clock)
 {
-	uint64_t before = arch_ticks(), real_ns = inject_now_ns();
-	uint64_t apart = arch_ticks() - before, latest_ns = latest(clock), ahead_ns;
+	uint64_t latest_ns = latest(clock), now_ns, ahead_ns, passed_ticks;
+	struct look look = look_at_real(&now_ns);
 
 	clock->limit_ticks = 0;
-	clock->base_ns = real_ns > latest_ns ? real_ns : latest_ns;
-	if (!is_steady || apart >= ARCH_MAX_TICKS_APART)
+	clock->base_ns = now_ns > latest_ns ? now_ns : latest_ns;
+	if (!is_steady || look.after - look.before >= ARCH_MAX_TICKS_APART)
 		return clock->base_ns;
-	clock->base_ticks = before + apart / 2;
-	measure(clock, clock->base_ticks, real_ns);
-	if (clock->speed) {
-		ahead_ns =
-			clock->base_ns - real_ns < NS_PER_MS ? clock->base_ns - real_ns : NS_PER_MS;
-		clock->limit_ticks = (NS_PER_MS << 32) / clock->speed;
-		clock->ns_per_tick = clock->speed * (NS_PER_MS - ahead_ns) / NS_PER_MS;
-	}
-	return clock->base_ns;
+	measure(clock, &look);
+	if (!clock->speed)
+		return clock->base_ns;
+	clock->base_ns = look.real_ns > latest_ns ? look.real_ns : latest_ns;
+	clock->base_ticks = look.after;
+	ahead_ns = clock->base_ns - look.real_ns;
+	ahead_ns = ahead_ns < NS_PER_MS ? ahead_ns : NS_PER_MS;
+	clock->limit_ticks = (NS_PER_MS << 32) / clock->speed;
+	clock->ns_per_tick = clock->speed * (NS_PER_MS - ahead_ns) / NS_PER_MS;
+	passed_ticks = arch_ticks() - look.after;
+	passed_ticks = passed_ticks < clock->limit_ticks ? passed_ticks : clock->limit_ticks;
+	return clock->base_ns + (passed_ticks * clock->ns_per_tick >> 32);
 }

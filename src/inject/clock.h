@@ -2,8 +2,10 @@
 /*
  * CLOCK_MONOTONIC by the processor's counter: a third of the time that clock_gettime() takes. Each
  * thread has a clock of its own, which it sets by the real one at least each millisecond, and which
- * never goes back. Where the kernel itself does not keep time by the counter, and until its speed
- * is known, which needs a millisecond, it is clock_gettime().
+ * never goes back. It is behind the real one, by no more than a look at that takes: what a thread
+ * does after it looked at this clock is not earlier by the real one. Where the kernel itself does
+ * not keep time by the counter, and until its speed is known, which needs a millisecond, it is
+ * clock_gettime().
  */
 #pragma once
 

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /*
@@ -21,13 +22,10 @@
  */
 #define START_SHIFT      48
 #define RING_SHIFT       40
-#define START_TICK_SHIFT 20 /* of nanoseconds: a millisecond */
+#define START_TICK_SHIFT 20   /* of nanoseconds: a millisecond */
+#define PAGE_BYTES       4096 /* at least */
 /* A thread that found no free ring; it does not look again. */
 #define NO_RING ((struct wire_ring *)-1)
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
 
 static const struct wire_gate closed_gate = {.next_edge = WIRE_STEP_NEVER};
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
@@ -45,7 +43,9 @@ static pthread_mutex_t folder_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The fast kind of thread variables, of which a library may have a few bytes. */
 static __thread struct wire_ring *thread_ring __attribute__((tls_model("initial-exec")));
-static __thread uint32_t thread_tid __attribute__((tls_model("initial-exec")));
+/* Where its records are. */
+static __thread unsigned char *thread_data __attribute__((tls_model("initial-exec")));
+__thread uint32_t inject_known_tid __attribute__((tls_model("initial-exec")));
 
 /* ---- the session ---- */
 
@@ -71,7 +71,21 @@ static void *map_file(int directory, const char *name, int flags, size_t bytes)
  */
 static bool populate(void *memory, size_t bytes)
 {
-	return madvise(memory, bytes, MADV_POPULATE_WRITE) == 0;
+	char byte;
+	struct iovec local = {.iov_base = &byte, .iov_len = 1};
+
+	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
+		return true;
+	if (errno != EINVAL)
+		return false;
+	/* Before Linux 5.14. A read brings a page of a file in memory, too, and can fail. */
+	for (size_t at = 0; at < bytes; at += PAGE_BYTES) {
+		struct iovec remote = {.iov_base = (char *)memory + at, .iov_len = 1};
+
+		if (syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) != 1)
+			return false;
+	}
+	return true;
 }
 
 static struct wire_ring_file *make_ring_file(int directory)
@@ -283,7 +297,7 @@ static bool open_in_child(int directory)
 		on_reopen();
 	pthread_setspecific(ring_key, NULL);
 	thread_ring = NULL;
-	thread_tid = 0;
+	inject_known_tid = 0;
 	is_child = false;
 	use_gate(session_gate);
 	return true;
@@ -390,6 +404,16 @@ unsigned inject_tracer_mode(void)
 	return session_gate->tracer_mode;
 }
 
+unsigned inject_call_mode(void)
+{
+	return session_gate->call_mode;
+}
+
+bool inject_also_records(enum wire_also what)
+{
+	return session_gate->also_recorded & what;
+}
+
 void inject_set_held(enum wire_held held)
 {
 	if (atomic_load_explicit(&ring_file->held, memory_order_relaxed) != held)
@@ -398,14 +422,13 @@ void inject_set_held(enum wire_held held)
 
 /* ---- the thread's ring ---- */
 
-uint32_t inject_tid(void)
+uint32_t inject_ask_tid(void)
 {
-	if (!thread_tid)
-		thread_tid = (uint32_t)syscall(SYS_gettid);
-	return thread_tid;
+	inject_known_tid = (uint32_t)syscall(SYS_gettid);
+	return inject_known_tid;
 }
 
-static struct wire_ring *claim_ring(void)
+static __attribute__((noinline)) struct wire_ring *claim_ring(void)
 {
 	int saved_errno = errno;
 
@@ -423,6 +446,7 @@ static struct wire_ring *claim_ring(void)
 			break;
 		}
 		thread_ring = &ring_file->rings[i];
+		thread_data = wire_ring_data(ring_file, i);
 		pthread_setspecific(ring_key, thread_ring);
 		break;
 	}
@@ -431,7 +455,7 @@ static struct wire_ring *claim_ring(void)
 }
 
 /* NULL: all are taken. */
-static struct wire_ring *own_ring(void)
+static inline struct wire_ring *own_ring(void)
 {
 	struct wire_ring *ring = thread_ring ? thread_ring : claim_ring();
 
@@ -463,21 +487,58 @@ struct wire_ring *inject_ring(unsigned char **ret_data, uint32_t *ret_index)
 	return ring;
 }
 
-bool inject_write(const struct wire_record *record)
+/* Nobody writes, or there is no room. Apart from what is done for each record. */
+static __attribute__((noinline, cold)) void meet_full_ring(const struct wire_ring *ring)
+{
+	if (ring)
+		inject_ring_is_full();
+	else
+		atomic_fetch_add_explicit(&ring_file->no_ring, 1, memory_order_relaxed);
+}
+
+/* With `left_bytes` free behind it. */
+static inline void *reserve(uint32_t bytes, uint32_t left_bytes, struct inject_place *ret_place)
 {
 	struct wire_ring *ring;
-	unsigned char *data;
-	uint32_t index;
+	void *to = NULL;
+	__u64 head = 0;
 
 	if (!inject_is_writable())
+		return NULL;
+	ring = own_ring();
+	if (ring)
+		to = wire_ring_reserve(ring, thread_data, bytes + left_bytes, &head);
+	if (!to)
+		meet_full_ring(ring);
+	*ret_place = (struct inject_place){.ring = ring, .head = head - left_bytes};
+	return to;
+}
+
+void *inject_reserve(uint32_t bytes, struct inject_place *ret_place)
+{
+	return reserve(bytes, INJECT_LAST_BYTES, ret_place);
+}
+
+static inline bool put(const struct wire_record *record, uint32_t left_bytes)
+{
+	struct inject_place place;
+	void *to = reserve(record->length_bytes, left_bytes, &place);
+
+	if (!to)
 		return false;
-	ring = inject_ring(&data, &index);
-	if (!ring)
-		return false;
-	if (wire_ring_write(ring, data, record))
-		return true;
-	inject_ring_is_full();
-	return false;
+	memcpy(to, record, record->length_bytes);
+	inject_commit(&place);
+	return true;
+}
+
+bool inject_write(const struct wire_record *record)
+{
+	return put(record, INJECT_LAST_BYTES);
+}
+
+bool inject_write_last(const struct wire_device_counts *counts)
+{
+	return put(&counts->record, 0);
 }
 
 uint64_t inject_correlation(void)
@@ -528,23 +589,4 @@ void inject_count_no_range(void)
 void inject_count_no_context(void)
 {
 	atomic_fetch_add_explicit(&ring_file->no_context, 1, memory_order_relaxed);
-}
-
-bool inject_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
-{
-	struct {
-		struct wire_device_definition definition;
-		char text[WIRE_DEVICE_TEXT_BYTES];
-	} out;
-	size_t length = strnlen(text, WIRE_DEVICE_TEXT_BYTES);
-
-	memset(&out, 0, sizeof(out.definition) + (length + 7) / 8 * 8);
-	memcpy(out.text, text, length);
-	out.definition.record.type = type;
-	out.definition.record.length_bytes =
-		(uint32_t)(sizeof(out.definition) + (length + 7) / 8 * 8);
-	out.definition.id = id;
-	out.definition.device = device;
-	out.definition.text_bytes = (uint32_t)length;
-	return inject_write(&out.definition.record);
 }

@@ -11,10 +11,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "wire/device.h"
 #include "wire/ring.h"
+
+/* Linux 5.14, glibc 2.35: kernels before it answer EINVAL. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* The gate of this process: the session's, or a closed one. */
 extern _Atomic(const struct wire_gate *) inject_gate;
@@ -90,14 +96,38 @@ static inline bool inject_is_writable(void)
 unsigned inject_graph_mode(void);
 /* enum wire_tracer_mode, likewise. */
 unsigned inject_tracer_mode(void);
+/* enum wire_call_mode, likewise. */
+unsigned inject_call_mode(void);
+bool inject_also_records(enum wire_also what);
 /* Tells the collector whether this process will have more to say when the gate drains. */
 void inject_set_held(enum wire_held held);
 
 /* A new correlation id, unique in this process; 0 when the thread has no ring. */
 uint64_t inject_correlation(void);
 
+/* Where a record goes, from inject_reserve() to inject_commit(), between which nothing is written.
+ */
+struct inject_place {
+	struct wire_ring *ring;
+	__u64 head;
+};
+
+/* What every record leaves free behind it: room for the one that inject_write_last() writes. */
+#define INJECT_LAST_BYTES ((uint32_t)sizeof(struct wire_device_counts))
+
+/*
+ * Room in the calling thread's ring for a record of so many bytes, a multiple of 8, for who fills
+ * it in there. NULL, and counted, where there is none.
+ */
+void *inject_reserve(uint32_t bytes, struct inject_place *ret_place);
+static inline void inject_commit(const struct inject_place *place)
+{
+	wire_ring_commit(place->ring, place->head);
+}
 /* Puts a record into the calling thread's ring; false, and counted, where there is no room. */
 bool inject_write(const struct wire_record *record);
+/* The same for the thread's last record, which finds room where nobody has read the ring, too. */
+bool inject_write_last(const struct wire_device_counts *counts);
 /* Of the calling thread: the number of its ring, or -1; the bytes that are free in it. */
 int inject_ring_number(void);
 uint64_t inject_room(void);
@@ -118,7 +148,15 @@ void inject_count_no_context(void);
 void inject_count_no_range(void);
 /* Writes a definition; its text is cut at WIRE_DEVICE_TEXT_BYTES. */
 bool inject_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
-uint32_t inject_tid(void);
+
+/* Of the calling thread; 0: not asked for yet. */
+extern __thread uint32_t inject_known_tid
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+uint32_t inject_ask_tid(void);
+static inline uint32_t inject_tid(void)
+{
+	return inject_known_tid ? inject_known_tid : inject_ask_tid();
+}
 
 static inline uint64_t inject_now_ns(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runtimes that give work to devices: CUDA, OpenCL. Each is one const struct runtime at the bottom
- * of its own file and one line in runtimes.c; the rest of the library knows none by name. To add
- * one (docs/adding-a-runtime.md has more; tests/doubles/toy is one):
+ * Runtimes that give work to devices: CUDA, HIP, OpenCL. Each is one const struct runtime at the
+ * bottom of its own file and one line in runtimes.c; the rest of the library knows none by name. To
+ * add one (docs/adding-a-runtime.md has more; tests/doubles/toy is one):
  *   1. src/inject/NAME/: its door, exported in inject.map, and `const struct runtime NAME_runtime`,
  *      declared in NAME/runtime.h; its line in runtimes.c, its files in src/inject/meson.build;
  *   2. choose one of the two shapes of records in wire/device.h: a launch and its work in one

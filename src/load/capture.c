@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "analyses/device/idle_spans.h"
+#include "analyses/memory/held_spans.h"
 #include "base/warn.h"
 #include "load/log.h"
 #include "load/progress.h"
 #include "load/standard_input.h"
 #include "load/trace_file.h"
 #include "model/shown.h"
+#include "model/trace_capture.h"
 #include "model/weigh.h"
 #include "model/windows.h"
 
@@ -119,24 +122,28 @@ int charge_energy(struct model *model, const struct selection *selection,
 
 int charge_and_narrow(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy,
-	struct idle_spans *ret_idle, struct errmsg *err)
+	struct weight_spans *ret_spans, struct errmsg *err)
 {
 	int r = charge_energy(model, selection, ret_energy, err);
 
 	if (r < 0)
 		return r;
-	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && idle_spans_init(ret_idle, model) < 0)
+	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && idle_spans_init(ret_spans, model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
-	return selection_narrow(selection, model, err);
+	r = selection_narrow(selection, model, err);
+	if (r == 0 && shown_weight(shown) == MODEL_WEIGHT_GPU_BYTES &&
+		held_spans_init(ret_spans, model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while looking at allocations");
+	return r;
 }
 
 int select_and_weigh(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err)
 {
-	_cleanup_idle_spans_ struct idle_spans idle = {0};
-	int r = charge_and_narrow(model, shown, selection, ret_energy, &idle, err);
+	_cleanup_weight_spans_ struct weight_spans spans = {0};
+	int r = charge_and_narrow(model, shown, selection, ret_energy, &spans, err);
 
-	return r < 0 ? r : weigh_capture(model, shown, &idle, ret_energy, err);
+	return r < 0 ? r : weigh_capture(model, shown, &spans, ret_energy, err);
 }
 
 static int refuse_energy(const struct model *model, struct errmsg *err)
@@ -154,12 +161,27 @@ static int refuse_energy(const struct model *model, struct errmsg *err)
 		absence->source, absence->reason);
 }
 
+static int refuse_bytes(const struct model *model, struct errmsg *err)
+{
+	if (model_is_foreign(model) || model->device_memory.count)
+		return errmsg_set(err, -ENODATA,
+			"--weight gpu-bytes: of what was allocated nothing was in use at the "
+			"device's peak, in the time that is shown");
+	return errmsg_set(err, -ENODATA,
+		"--weight gpu-bytes: no allocation of a device's memory was recorded: sonde record "
+		"records those of programs that use CUDA; of PyTorch's own allocator a snapshot "
+		"of its memory (torch.cuda.memory._dump_snapshot()) or a trace "
+		"(profile_memory=True and with_stack=True) tells");
+}
+
 static int weigh_as_asked(struct model *model, enum model_weight weight,
-	const struct idle_spans *idle, const struct energy_use *energy)
+	const struct weight_spans *spans, const struct energy_use *energy)
 {
 	switch (weight) {
 	case MODEL_WEIGHT_GPU_IDLE:
-		return model_weigh_spans(model, "[idle]", idle->items.items, idle->items.count);
+		return model_weigh_spans(model, "[idle]", spans->items.items, spans->items.count);
+	case MODEL_WEIGHT_GPU_BYTES:
+		return model_weigh_bytes(model, spans->items.items, spans->items.count);
 	case MODEL_WEIGHT_ENERGY:
 		return model_weigh_energy(model, energy->rests.items, energy->rests.count);
 	default:
@@ -168,7 +190,7 @@ static int weigh_as_asked(struct model *model, enum model_weight weight,
 }
 
 int weigh_capture(struct model *model, const struct shown_options *shown,
-	const struct idle_spans *idle, const struct energy_use *energy, struct errmsg *err)
+	const struct weight_spans *spans, const struct energy_use *energy, struct errmsg *err)
 {
 	enum model_weight weight = shown_weight(shown);
 
@@ -176,7 +198,9 @@ int weigh_capture(struct model *model, const struct shown_options *shown,
 		return 0;
 	if (weight == MODEL_WEIGHT_ENERGY && !energy_use_has_any(energy))
 		return refuse_energy(model, err);
-	if (weigh_as_asked(model, weight, idle, energy) < 0)
+	if (weight == MODEL_WEIGHT_GPU_BYTES && !spans->items.count)
+		return refuse_bytes(model, err);
+	if (weigh_as_asked(model, weight, spans, energy) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	if (shown->fold_libraries)
 		model_fold_libraries(model, shown->fold_libraries[0] == 'y');

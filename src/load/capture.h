@@ -3,9 +3,9 @@
  * it, and what its samples are weighed by. */
 #pragma once
 
-#include "analyses/device/idle_spans.h"
 #include "analyses/energy/use.h"
 #include "analyses/selection.h"
+#include "analyses/weight_spans.h"
 #include "base/errmsg.h"
 #include "model/model.h"
 #include "model/shown.h"
@@ -38,17 +38,17 @@ int load_capture(const char *path, const struct shown_options *shown,
  */
 int charge_energy(struct model *model, const struct selection *selection,
 	struct energy_use *ret_energy, struct errmsg *err);
-/* The same, finds the time that devices were idle where that is what samples are weighed by, and
- * then narrows the model. */
+/* The same, and narrows the model. Where samples are weighed by the time that devices were idle, or
+ * by their memory, finds that: idle time before it narrows, memory after. */
 int charge_and_narrow(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy,
-	struct idle_spans *ret_idle, struct errmsg *err);
+	struct weight_spans *ret_spans, struct errmsg *err);
 /*
- * Weighs samples as asked for: once, after load_capture(). `idle` and `energy` are of the model
- * before it was narrowed.
+ * Weighs samples as asked for: once, after load_capture(). `spans` and `energy` are those of
+ * charge_and_narrow().
  */
 int weigh_capture(struct model *model, const struct shown_options *shown,
-	const struct idle_spans *idle, const struct energy_use *energy, struct errmsg *err);
+	const struct weight_spans *spans, const struct energy_use *energy, struct errmsg *err);
 /* The same, after charge_and_narrow(). */
 int select_and_weigh(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err);

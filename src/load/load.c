@@ -10,15 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyses/program/rank_set.h"
 #include "base/input_file.h"
 #include "base/parallel.h"
 #include "base/warn.h"
 #include "capture/split/merge.h"
 #include "importers/importer.h"
+#include "load/graph_captures.h"
 #include "load/progress.h"
 #include "load/rank_files.h"
 #include "load/run.h"
 #include "load/standard_input.h"
+#include "model/trace_graphs.h"
 
 #define CAPTURE_ENDING ".pftrace"
 
@@ -136,11 +139,15 @@ static int name_recording(const struct trace_source *source, struct trace *trace
 static int load_capture_rows(struct trace_source *source)
 {
 	_cleanup_model_ struct model *model = NULL;
-	int r = model_load(&model, source->path, update_progress, source, &source->err);
+	int r = model_load_for_rows(&model, source->path, source->loading->keep_arguments,
+		update_progress, source, &source->err);
 
 	if (r < 0)
 		return r;
-	r = model_make_rows(model);
+	/* Stacks are in rows of allocations. */
+	model_hide_interpreter(model);
+	r = model_hide_sonde(model);
+	r = r ?: model_make_rows(model);
 	if (r == 0)
 		r = array_reserve(&source->traces, model->traces.count);
 	for (size_t i = 0; r == 0 && i < model->traces.count; i++)
@@ -198,7 +205,10 @@ static void load_one(size_t index, void *context)
 
 	source->status = load_source(source);
 	for (size_t i = 0; source->status == 0 && i < source->traces.count; i++) {
-		if (!loading->keep_arguments && trace_join_lines(source->traces.items[i]) < 0)
+		struct trace *trace = source->traces.items[i];
+
+		if (!loading->keep_arguments &&
+			(trace_join_lines(trace) < 0 || trace_join_graphs(trace, trace) < 0))
 			source->status = errmsg_set(&source->err, -ENOMEM,
 				"memory ran out while loading %s", source->path);
 	}
@@ -336,42 +346,15 @@ static int compare_ranks(const void *left, const void *right)
 {
 	const struct trace *a = *(struct trace *const *)left, *b = *(struct trace *const *)right;
 
-	return a->rank < b->rank ? -1 : a->rank > b->rank;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return strverscmp(a->path, b->path);
 }
 
-#define NAMED_RANKS 4 /* that are missing */
-
-/* "rank 2 of 4 is missing"; `traces`: by rank. */
-static void warn_of_missing_ranks(struct trace *const *traces, size_t count)
-{
-	uint32_t world_size = traces[count - 1]->world_size, missing = world_size, named = 0;
-	_cleanup_strbuf_ struct strbuf names = {0};
-
-	for (size_t i = 0; i < count; i++) {
-		bool is_first = i == 0 || traces[i]->rank != traces[i - 1]->rank;
-
-		missing -= is_first && traces[i]->rank < world_size;
-	}
-	if (!missing)
-		return;
-	for (uint32_t rank = 0, i = 0; rank < world_size && named < NAMED_RANKS; rank++) {
-		while (i < count && traces[i]->rank < rank)
-			i++;
-		if (i < count && traces[i]->rank == rank)
-			continue;
-		strbuf_addf(&names, "%s%u", named ? ", " : "", rank);
-		named++;
-	}
-	if (missing > named)
-		strbuf_addf(&names, " and %u more", missing - named);
-	warn("rank%s %s of %u %s missing: figures over ranks cover the others",
-		missing == 1 ? "" : "s", strbuf_cstr(&names), world_size,
-		missing == 1 ? "is" : "are");
-}
-
-/* Those of all ranks, in their order; a note where that cannot be right. */
+/* Those of all ranks, in their order; a note where some are missing, or there twice. */
 static void order_by_rank(struct model *model)
 {
+	_cleanup_strbuf_ struct strbuf faults = {0};
 	struct trace **traces = model->traces.items;
 	size_t count = model->traces.count;
 
@@ -381,13 +364,9 @@ static void order_by_rank(struct model *model)
 	}
 	if (count)
 		qsort(traces, count, sizeof(*traces), compare_ranks);
-	for (size_t i = 1; i < count; i++) {
-		if (traces[i]->rank == traces[i - 1]->rank)
-			warn("%s and %s are both of rank %u: they count as two ranks",
-				traces[i - 1]->path, traces[i]->path, traces[i]->rank);
-	}
-	if (count > 1)
-		warn_of_missing_ranks(traces, count);
+	rank_set_describe((const struct trace *const *)traces, count, &faults);
+	if (faults.length)
+		warn("%s", strbuf_cstr(&faults));
 }
 
 static int find_sources(
@@ -474,6 +453,8 @@ static int load_rows(struct model **ret_model, struct loading *loading, struct e
 	}
 	if (r == 0)
 		r = take_rows(loading, model);
+	if (r == 0 && !loading->keep_arguments)
+		r = join_graph_captures(model);
 	if (r == -ENOMEM)
 		errmsg_set(err, r, "memory ran out while loading the traces");
 	if (r < 0)

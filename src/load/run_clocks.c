@@ -269,7 +269,7 @@ static void correct(struct capture_clock *clock, const struct collective_matches
 	clock->source = CAPTURE_CLOCK_COLLECTIVES;
 	clock->drift = -known_drift(matches, drift);
 	clock->drift_from_ns = (uint64_t)matches->middle_ns - (uint64_t)clock->shift_ns;
-	clock->shift_ns = collective_difference_ns(clock->shift_ns, error_ns);
+	clock->shift_ns = trace_difference_ns(clock->shift_ns, error_ns);
 	clock->error_ns = matches->end_error_ns;
 }
 

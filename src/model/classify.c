@@ -177,7 +177,8 @@ static bool is_interpreter(const char *name)
 	if (!starts_with(name, "python"))
 		return false;
 	name += strlen("python");
-	return strspn(name, "0123456789.") == strlen(name);
+	/* with the letters of a build: t is without the interpreter lock, d for debugging */
+	return strspn(name, "0123456789.dmtu") == strlen(name);
 }
 
 bool classify_is_system_path(const char *path)

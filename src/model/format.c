@@ -70,6 +70,8 @@ void format_weight(struct strbuf *out, const struct model *model, uint64_t sampl
 {
 	if (model->counts_energy)
 		format_energy(out, (double)samples / 1e6);
+	else if (model->counts_bytes)
+		format_bytes(out, samples);
 	else if (model_has_time(model))
 		format_duration(out, samples * model_sample_weight_ns(model));
 	else
@@ -78,20 +80,29 @@ void format_weight(struct strbuf *out, const struct model *model, uint64_t sampl
 
 void format_count(struct strbuf *out, uint64_t count)
 {
-	char digits[24];
-	int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
-
-	for (int i = 0; i < length; i++) {
-		if (i && (length - i) % 3 == 0)
-			strbuf_add_char(out, ',');
-		strbuf_add_char(out, digits[i]);
-	}
+	strbuf_add_count(out, count);
 }
 
 void format_plural(struct strbuf *out, uint64_t count, const char *one, const char *many)
 {
 	format_count(out, count);
 	strbuf_addf(out, " %s", count == 1 ? one : many);
+}
+
+void format_command(struct strbuf *out, const char *command)
+{
+	size_t length = strcspn(command, "\r\n");
+
+	strbuf_add_bytes(out, command, length);
+	command += length;
+	while (length && command[-1] == ' ' && strchr("\r\n", *command) && *command) {
+		command += strspn(command, "\r\n\t ");
+		length = strcspn(command, "\r\n");
+		strbuf_add_bytes(out, command, length);
+		command += length;
+	}
+	if (command[strspn(command, "\r\n\t ")])
+		strbuf_add(out, " \xe2\x80\xa6");
 }
 
 void format_bytes(struct strbuf *out, uint64_t bytes)

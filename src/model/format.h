@@ -20,5 +20,9 @@ void format_weight(struct strbuf *out, const struct model *model, uint64_t sampl
 void format_count(struct strbuf *out, uint64_t count);
 /* "1 sample", "1,234 samples". */
 void format_plural(struct strbuf *out, uint64_t count, const char *one, const char *many);
+/* A command as part of a sentence or a row: its first line, and "…" where there are more. A line
+ * that ends in a space, as `python -c ` and a text that begins on the next line, is no first line.
+ */
+void format_command(struct strbuf *out, const char *command);
 /* Binary units: "12.3 MiB". */
 void format_bytes(struct strbuf *out, uint64_t bytes);

@@ -101,14 +101,22 @@ static int read_one(struct model_builder *builder, const char *path,
 	return capture_read(path, &model_builder_visitor, builder, completeness, err);
 }
 
-int model_load_run(struct model **ret_model, struct model_source *sources, size_t count,
-	const struct window_choice *choice, model_progress_function *progress,
-	void *progress_context, struct errmsg *err)
+/* What else a load is asked for. */
+struct asked {
+	const struct window_choice *choice; /* NULL: all */
+	bool drop_arguments;
+	model_progress_function *progress;
+	void *progress_context;
+};
+
+static int load(struct model **ret_model, struct model_source *sources, size_t count,
+	const struct asked *asked, struct errmsg *err)
 {
 	_cleanup_model_builder_ struct model_builder *builder = NULL;
 	_cleanup_model_ struct model *model = NULL;
 	struct capture_read_result completeness = {0};
-	struct run_progress all = {.function = progress, .context = progress_context};
+	struct run_progress all = {.function = asked->progress, .context = asked->progress_context};
+	const struct window_choice *choice = asked->choice;
 	const char *path = sources[0].path;
 	int r = model_builder_new(&builder);
 
@@ -116,6 +124,7 @@ int model_load_run(struct model **ret_model, struct model_source *sources, size_
 		for (size_t i = 0; i < count; i++)
 			all.total += file_size(sources[i].path);
 		model_builder_set_progress(builder, progress_of_run, &all);
+		model_builder_drop_arguments(builder, asked->drop_arguments);
 		if (choice)
 			model_builder_choose_windows(builder, choice);
 		r = count == 1 ? read_one(builder, path, &completeness, err)
@@ -135,6 +144,27 @@ int model_load_run(struct model **ret_model, struct model_source *sources, size_
 	if (r == 0)
 		*ret_model = TAKE_PTR(model);
 	return r;
+}
+
+int model_load_run(struct model **ret_model, struct model_source *sources, size_t count,
+	const struct window_choice *choice, model_progress_function *progress,
+	void *progress_context, struct errmsg *err)
+{
+	const struct asked asked = {
+		.choice = choice, .progress = progress, .progress_context = progress_context};
+
+	return load(ret_model, sources, count, &asked, err);
+}
+
+int model_load_for_rows(struct model **ret_model, const char *path, bool keep_arguments,
+	model_progress_function *progress, void *progress_context, struct errmsg *err)
+{
+	struct model_source source = {.path = path};
+	const struct asked asked = {.drop_arguments = !keep_arguments,
+		.progress = progress,
+		.progress_context = progress_context};
+
+	return load(ret_model, &source, 1, &asked, err);
 }
 
 int model_load_windows(struct model **ret_model, const char *path,
@@ -189,6 +219,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->device_waits);
 	array_done(&model->recordings);
 	array_done(&model->ranges);
+	array_done(&model->capture_ranges);
 	array_done(&model->range_fields);
 	array_done(&model->counters);
 	array_done(&model->energy_domains);
@@ -202,9 +233,15 @@ struct model *model_free(struct model *model)
 	array_done(&model->gpus);
 	array_done(&model->graph_calls);
 	array_done(&model->graph_nodes);
+	array_done(&model->captured_calls);
+	array_done(&model->collectives);
 	array_done(&model->overheads);
 	array_done(&model->device_memory);
+	array_done(&model->device_syncs);
+	array_done(&model->device_calls);
+	array_done(&model->unified_memory);
 	array_done(&model->device_notes);
+	array_done(&model->pcs);
 	array_foreach (&model->traces, trace)
 		trace_free(*trace);
 	array_done(&model->traces);
@@ -229,7 +266,8 @@ uint64_t model_sample_weight_ns(const struct model *model)
 
 bool model_has_time(const struct model *model)
 {
-	return (model->session.period_ns || model->unit_ns) && !model->counts_energy;
+	return (model->session.period_ns || model->unit_ns) && !model->counts_energy &&
+	       !model->counts_bytes;
 }
 
 static const char *const weight_names[MODEL_WEIGHT_MAX] = {
@@ -238,6 +276,7 @@ static const char *const weight_names[MODEL_WEIGHT_MAX] = {
 	[MODEL_WEIGHT_WALL] = "wall",
 	[MODEL_WEIGHT_GPU] = "gpu",
 	[MODEL_WEIGHT_GPU_IDLE] = "gpu-idle",
+	[MODEL_WEIGHT_GPU_BYTES] = "gpu-bytes",
 	[MODEL_WEIGHT_CPU_GPU] = "cpu+gpu",
 	[MODEL_WEIGHT_ENERGY] = "energy",
 };
@@ -357,6 +396,12 @@ uint64_t model_duration_ns(const struct model *model)
 				    : model_elapsed_ns(model);
 }
 
+bool model_has_duration(const struct model *model)
+{
+	return model->session.period_ns || model->session.cpu_count || !model->samples.count ||
+	       model_elapsed_ns(model) > model->samples.count;
+}
+
 uint64_t model_elapsed_ns(const struct model *model)
 {
 	uint64_t start = model_start_ns(model), end = model->stats.values.end_time_ns;
@@ -383,6 +428,15 @@ void model_frame_name(const struct model *model, uint32_t frame, struct strbuf *
 	if (function->unnamed && !function->start_known)
 		strbuf_addf(out, "%s0x%llx", function->module == MODEL_NONE ? " " : "+",
 			(unsigned long long)found->rel_pc);
+}
+
+void model_frame_place(const struct model *model, uint32_t frame, struct strbuf *out)
+{
+	const struct model_frame *found = &model->frames.items[frame];
+
+	model_frame_name(model, frame, out);
+	if (found->line)
+		strbuf_addf(out, " (%s:%u)", found->source_file, found->line);
 }
 
 const char *model_function_module(const struct model *model, uint32_t function)

@@ -16,6 +16,11 @@
 #include "base/strbuf.h"
 #include "capture/capture.h"
 #include "capture/reader/reader.h"
+#include "model/captured.h"
+#include "model/measured_energy.h"
+#include "model/nccl.h"
+#include "model/pc.h"
+#include "model/unified.h"
 
 #define MODEL_NONE UINT32_MAX
 
@@ -74,6 +79,7 @@ struct model_function {
 	bool start_known; /* unnamed, but the name says where the function begins */
 	/* Where a forked Python process begins: what is outside of it was called in its parent. */
 	bool begins_process;
+	bool takes_lock; /* a threading.Lock: see model_hide_interpreter() */
 };
 
 struct model_module {
@@ -105,6 +111,8 @@ struct model_stack {
 	uint32_t first, count, whole_count;
 	enum wire_stop stop;
 	enum wire_python python;
+	bool imports; /* frames of Python's import were taken out: see model_hide_interpreter() */
+	bool takes_lock; /* so were those of its innermost Python frame taking a threading.Lock */
 };
 
 struct model_sample {
@@ -130,8 +138,9 @@ struct model_sample {
 /* Why the stack that launched a device's work is not known. */
 enum model_unattributed {
 	MODEL_ATTRIBUTED,
-	MODEL_NO_STACK,   /* it did not come */
-	MODEL_STACKS_OFF, /* recorded without launch stacks */
+	MODEL_NO_STACK,           /* it did not come */
+	MODEL_STACKS_OFF,         /* recorded without launch stacks */
+	MODEL_LAUNCHED_ON_DEVICE, /* by a graph of which no launch by the host is known */
 	MODEL_UNATTRIBUTED_MAX,
 };
 
@@ -141,7 +150,9 @@ const char *model_unattributed_to_string(enum model_unattributed reason);
 /* Something that a device did: a kernel, a copy, a fill. */
 struct model_device_work {
 	uint64_t start_ns, end_ns; /* end >= start */
-	uint64_t queued_ns;
+	uint64_t queued_ns; /* with submit_ns as the driver says it, or 0; else when its call ended
+			     */
+	uint64_t submit_ns; /* handed to the device; 0: not known */
 	uint64_t launch_ns, launch_duration_ns; /* of the call; 0: not known */
 	uint64_t bytes;
 	uint64_t global_size[3];
@@ -149,18 +160,18 @@ struct model_device_work {
 	const char *device; /* "" when unknown */
 	uint32_t process;   /* index */
 	uint32_t thread;    /* that launched it, index; MODEL_NONE: not known */
-	/*
-	 * The stack that it is charged to, index; MODEL_NONE: none. Of a node of a graph that of
+	/* The stack that it is charged to, index; MODEL_NONE: none. Of a node of a graph that of
 	 * the call that made the node, where it is known; else that of the launch, like
-	 * `launch_stack`.
-	 */
+	 * `launch_stack`. */
 	uint32_t stack, launch_stack;
 	uint32_t queue;
 	uint8_t kind;         /* enum wire_device_kind */
 	uint8_t unattributed; /* enum model_unattributed */
 	bool replayed;        /* launched with its graph */
 	bool capture_known;   /* and `stack` is that of the call that made its node */
+	uint8_t capture;      /* enum model_capture */
 	bool is_pageable;     /* a copy from or to memory of the host that is not pinned */
+	uint8_t launch_kind;  /* enum wire_device_kind, of the call: HIP fills by kernels */
 	/* Of work and launches that come apart: wire/device.h. */
 	uint32_t gpu; /* index in gpus; MODEL_NONE: not known */
 	uint32_t context, stream;
@@ -168,9 +179,15 @@ struct model_device_work {
 	uint32_t block_size[3];
 	uint32_t graph; /* the executable graph, of its process; 0: none */
 	uint64_t graph_node;
-	uint64_t correlation; /* of its launch */
+	uint64_t correlation; /* of its launch; of a graph that the device launched of the
+				 launcher's */
+	uint32_t launcher;    /* as in struct capture_device_work */
+	int32_t priority;     /* of its launch, the lower the more urgent */
+	bool has_priority;
+	uint32_t captured_call; /* of MODEL_CAPTURE_KNOWN: index */
 	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
 	uint16_t energy_error; /* of energy_j: index in energy_errors */
+	uint32_t collective;   /* of a kernel of NCCL: index in collectives, + 1; else 0 */
 };
 
 /* What steps and ranges count of device work. */
@@ -213,9 +230,31 @@ struct model_overhead {
 
 /* An allocation, or a release. */
 struct model_device_memory {
-	uint64_t time_ns;
+	uint64_t time_ns; /* in its call, where that is known */
 	uint32_t process;
+	uint32_t thread, stack; /* of its call, indices; MODEL_NONE: not known */
 	struct capture_memory memory;
+};
+
+/* Something waits for a device, or an event is recorded that can be waited for. */
+struct model_device_sync {
+	uint64_t start_ns, end_ns; /* or of its call; 0: not known */
+	uint32_t process;
+	/* Of the event that is waited for: what recorded it, where. */
+	uint32_t event_stream;      /* WIRE_SYNC_NO_STREAM: not known */
+	uint64_t event_correlation; /* 0: not known */
+	const char *event_device;   /* as `device` */
+	const char *device;         /* as of device_works; "" when unknown */
+	struct capture_device_sync sync;
+};
+
+/* A call that launches nothing. */
+struct model_device_call {
+	uint64_t start_ns, end_ns;
+	uint32_t process, thread, stack; /* indices; stack MODEL_NONE: not known */
+	uint64_t correlation;
+	const char *name;
+	bool failed;
 };
 
 struct model_device_note {
@@ -227,8 +266,10 @@ struct model_device_note {
 /* A call in which a thread waited for a device. */
 struct model_device_wait {
 	uint64_t start_ns, end_ns;
-	uint32_t thread; /* index */
-	uint8_t kind;    /* WIRE_DEVICE_FINISH or WIRE_DEVICE_WAIT */
+	uint64_t correlation; /* of device_syncs; 0: not known */
+	uint32_t thread;      /* index */
+	uint32_t stack;       /* index; MODEL_NONE: not known */
+	uint8_t kind;         /* WIRE_DEVICE_FINISH or WIRE_DEVICE_WAIT */
 };
 
 /* Something that a range or mark carries. */
@@ -247,8 +288,10 @@ struct model_range {
 	uint32_t depth;       /* ranges of its track that it lies in */
 	uint32_t first_field; /* range_fields.items[first_field] … */
 	uint32_t field_count;
+	uint32_t capture_range; /* index in capture_ranges, + 1; 0: no captured call lies in it */
 	bool is_mark;
-	bool is_open; /* no end is known: it ends with the last that is known of its process */
+	bool is_elsewhere; /* of capture_ranges alone: it is not in `ranges` */
+	bool is_open;      /* no end is known: it ends with the last that is known of its process */
 };
 
 /* What a counter of a process is from a moment on. */
@@ -257,72 +300,6 @@ struct model_counter {
 	const char *name;
 	uint32_t process; /* index */
 	double value;
-};
-
-/*
- * A rail that takes energy: see wire/energy.h. Of captures that were joined, the same rail of the
- * same host is one.
- */
-struct model_energy_domain {
-	const char *name, *source, *device;     /* device: "" when unknown */
-	const char *host;                       /* "" when unknown */
-	uint32_t parent;                        /* index; MODEL_NONE: a root */
-	uint8_t part;                           /* enum wire_energy_part */
-	uint8_t quality;                        /* enum wire_energy_quality */
-	bool is_replayed;                       /* from a file, not of the machine */
-	uint64_t period_ns, cost_ns;            /* 0: not known */
-	double relative_error, idle_w, limit_w; /* NaN: not known */
-	const char *cpus; /* that it feeds, "0-7,16-23"; "": all, or not known */
-	uint32_t first_interval, interval_count; /* energy_intervals.items[first_interval] … */
-	uint32_t made_thread; /* that model_weigh() made for its rest; MODEL_NONE: none */
-};
-
-/* Energy of a domain in [start_ns, end_ns): those of one domain do not overlap. */
-struct model_energy_interval {
-	uint64_t start_ns, end_ns; /* end > start */
-	double energy_j;           /* 0 with a gap, and means nothing then */
-	double busy_ns;            /* of the processors that it feeds, not idle; NaN: not known */
-	uint32_t domain;           /* index */
-	uint8_t gap;               /* enum wire_energy_gap */
-	bool is_cut; /* a part of what was measured: at a window's edge, or of a chosen time */
-};
-
-/* Temperature and clock of a domain at a moment. */
-struct model_energy_state {
-	uint64_t time_ns;
-	uint32_t domain;        /* index */
-	int32_t temperature_mc; /* thousandths of a degree Celsius; INT32_MIN: not known */
-	uint32_t clock_mhz;     /* 0: not known */
-};
-
-/* How energy was split that a sample or a rest has: where its uncertainty comes from. */
-enum model_energy_split {
-	MODEL_ENERGY_UNKNOWN,
-	MODEL_ENERGY_MEASURED,  /* it was not */
-	MODEL_ENERGY_SAMPLED,   /* by samples */
-	MODEL_ENERGY_UNSAMPLED, /* what samples left to other programs */
-	MODEL_ENERGY_REGRESSED, /* by the power of a class of device work */
-	MODEL_ENERGY_SHARED,    /* by time on a device */
-};
-
-/* Of all energy that was split in one way. Errors are relative. */
-struct model_energy_error {
-	double sensor; /* NaN: not known */
-	double power; /* standard error of MODEL_ENERGY_REGRESSED, and of samples split by counts */
-	uint8_t split; /* enum model_energy_split */
-};
-
-/* All that was charged, before anything is selected: what a row's energy is a share of. */
-struct model_energy_pool {
-	double sampled_j, unsampled_j;
-	double squares_j2; /* of what was sampled in each period: their sum */
-	double shared_j;
-	uint64_t host_period_ns, device_period_ns; /* of the slowest sensor; 0: none */
-};
-
-/* A kind of source of energy that there was not, and why. */
-struct model_energy_absence {
-	const char *source, *reason;
 };
 
 /* Time in which was recorded; without any, all of the time was. */
@@ -351,8 +328,7 @@ struct model_launches {
 	uint64_t launches;        /* that gave work to a device; not those that were captured */
 	uint64_t stacks;          /* of launches; those that came */
 	uint64_t complete_stacks; /* of these: reaching the thread's entry */
-	/* Of `stacks`: that of an earlier launch, as the program gave it; and how right that was.
-	 */
+	/* Of `stacks`: that of an earlier launch, as the program gave it, and how right it was. */
 	uint64_t known_stacks;
 	uint64_t checked_stacks, wrong_stacks; /* taken all the same; of these: they differed */
 	uint64_t without_work[WIRE_DEVICE_UNTIMED_MAX]; /* no device work followed, by reason;
@@ -404,6 +380,8 @@ struct model {
 	ARRAY_OF(struct model_launched) launched_works;
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
+	/* Those with calls of captured_calls in them, whatever was chosen and filtered out. */
+	ARRAY_OF(struct model_range) capture_ranges;
 	ARRAY_OF(struct model_range_field) range_fields;
 	ARRAY_OF(struct model_counter) counters;                 /* by process, name and time */
 	ARRAY_OF(struct model_energy_domain) energy_domains;     /* in the file's order */
@@ -420,9 +398,16 @@ struct model {
 	ARRAY_OF(struct model_gpu) gpus;
 	ARRAY_OF(struct model_graph_call) graph_calls; /* in the file's order, like these */
 	ARRAY_OF(struct model_graph_node) graph_nodes;
+	ARRAY_OF(struct model_captured_call) captured_calls;
+	ARRAY_OF(struct model_collective) collectives; /* of kernels of NCCL */
 	ARRAY_OF(struct model_overhead) overheads;
 	ARRAY_OF(struct model_device_memory) device_memory;
+	ARRAY_OF(struct model_device_sync) device_syncs; /* waits and records of events */
+	ARRAY_OF(struct model_device_call) device_calls;
+	ARRAY_OF(struct model_unified_memory) unified_memory; /* by start */
 	ARRAY_OF(struct model_device_note) device_notes;
+	ARRAY_OF(struct model_pc) pcs;      /* in the file's order */
+	struct capture_pc_counts pc_counts; /* of all processes */
 	/* Rows, by rank: all there is of another tool's trace; of a recording as model_make_rows()
 	 * makes them. See model/trace_capture.h. */
 	ARRAY_OF(struct trace *) traces;
@@ -435,6 +420,7 @@ struct model {
 	unsigned left_out;  /* by enum selection_kind, a bit: a filter does not apply to these */
 	uint64_t unit_ns;   /* what a sample's count is in: set by model_weigh(); 0: the period */
 	bool counts_energy; /* it is in microjoules, and unit_ns means nothing */
+	bool counts_bytes;  /* likewise in bytes */
 	struct model_session session;
 	ARRAY_OF(struct model_recording) recordings; /* more than one when captures were joined */
 	/* Those whose end is missing: sonde was killed, or its disk was full. A sentence on it is
@@ -465,6 +451,12 @@ struct window_choice;
 int model_load_windows(struct model **ret_model, const char *path,
 	const struct window_choice *choice, model_progress_function *progress,
 	void *progress_context, struct errmsg *err);
+/*
+ * model_load() for its rows. Without `keep_arguments`, of traces that were imported, what only
+ * exporters need is left out, as importers do: see struct trace_read_options.
+ */
+int model_load_for_rows(struct model **ret_model, const char *path, bool keep_arguments,
+	model_progress_function *progress, void *progress_context, struct errmsg *err);
 /* A capture of a run, and what its times become; `read` is filled in. */
 struct model_source {
 	const char *path;
@@ -485,20 +477,22 @@ void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
 /* What samples are weighed by: time on a CPU, time waiting, or both; the time that devices worked,
- * or were idle; time on a CPU and on devices; or the energy that all of it took. */
+ * or were idle; what was in use of their memory at their peaks; time on a CPU and on devices; or
+ * the energy that all of it took. */
 enum model_weight {
 	MODEL_WEIGHT_CPU,
 	MODEL_WEIGHT_WAIT,
 	MODEL_WEIGHT_WALL,
 	MODEL_WEIGHT_GPU,
 	MODEL_WEIGHT_GPU_IDLE,
+	MODEL_WEIGHT_GPU_BYTES,
 	MODEL_WEIGHT_CPU_GPU,
 	MODEL_WEIGHT_ENERGY,
 	MODEL_WEIGHT_MAX,
 	MODEL_WEIGHT_INVALID = -EINVAL,
 };
 
-/* "cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy" */
+/* "cpu", "wait", "wall", "gpu", "gpu-idle", "gpu-bytes", "cpu+gpu", "energy" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
 /* Samples of running threads. */
@@ -512,7 +506,8 @@ uint64_t model_sample_weight_ns(const struct model *model);
 /* What one sample stands for: the period, how long it waited, or of another tool's trace how long
  * the thread was there. */
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample);
-/* False when samples have no known duration, or count energy: then times are unknown, not 0. */
+/* False when samples have no known duration, or count energy or bytes: then times are unknown, not
+ * 0. */
 bool model_has_time(const struct model *model);
 /*
  * When the recording began and how long was recorded: its windows together; without windows what
@@ -522,6 +517,9 @@ uint64_t model_start_ns(const struct model *model);
 /* 0 for what was before it. */
 uint64_t model_since_start_ns(const struct model *model, uint64_t time_ns);
 uint64_t model_duration_ns(const struct model *model);
+/* False: the samples have neither durations nor times, as those of folded stacks, which importers
+ * put one nanosecond apart. Then there is no duration to show. */
+bool model_has_duration(const struct model *model);
 /* From its beginning to its end, with the time outside of windows. */
 uint64_t model_elapsed_ns(const struct model *model);
 
@@ -546,6 +544,8 @@ const char *model_function_module(const struct model *model, uint32_t function);
  * Appends what stands at a frame, at least an address: "read_line", "[unknown] libfoo.so+0x1234".
  */
 void model_frame_name(const struct model *model, uint32_t frame, struct strbuf *out);
+/* And where: "read_line (reader.py:12)", without the place where no line is known. */
+void model_frame_place(const struct model *model, uint32_t frame, struct strbuf *out);
 const char *model_module_name(const struct model *model, uint32_t module);
 /* The innermost frame of a sample's stack; MODEL_NONE when it has none. */
 uint32_t model_stack_leaf(const struct model *model, uint32_t stack);

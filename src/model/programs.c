@@ -121,6 +121,10 @@ static int mark_modules(const struct model *model, const bool *candidates, bool 
 			mark_stack(&marking, work->launch_stack);
 		}
 	}
+	array_foreach (&model->device_calls, call) {
+		if (programs[call->process])
+			mark_stack(&marking, call->stack);
+	}
 	return 0;
 }
 

@@ -6,22 +6,14 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/text.h"
 #include "capture/capture.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
-static bool is_continuation(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 size_t shorten_columns(const char *text)
 {
-	size_t columns = 0;
-
-	for (; *text; text++)
-		columns += !is_continuation(*text);
-	return columns;
+	return text_columns(text, strlen(text));
 }
 
 static bool is_word(char byte)
@@ -96,16 +88,16 @@ static void elide(
 	struct strbuf *out, const char *name, bool (*opens)(const char *name, const char *text))
 {
 	for (const char *text = name; *text;) {
-		size_t operator= operator_length(name, text);
-		const char *end = !operator&& opens(name, text) ? closing(text) : NULL;
+		size_t symbol = operator_length(name, text);
+		const char *end = !symbol && opens(name, text) ? closing(text) : NULL;
 
 		if (end) {
 			strbuf_add_char(out, *text);
 			strbuf_add(out, ELLIPSIS);
 			text = end;
 		}
-		strbuf_add_bytes(out, text, MAX(operator,(size_t) 1));
-		text += MAX(operator,(size_t) 1);
+		strbuf_add_bytes(out, text, MAX(symbol, (size_t)1));
+		text += MAX(symbol, (size_t)1);
 	}
 }
 
@@ -136,12 +128,28 @@ static const char *fitting_tail(const char *name, size_t columns)
 	return tail;
 }
 
+/* After the characters that fit into so many columns. */
+static const char *after_columns(const char *text, size_t columns)
+{
+	while (*text) {
+		size_t more, length = text_character(text, &more);
+
+		if (more > columns)
+			break;
+		columns -= more;
+		text += length;
+	}
+	return text;
+}
+
+/* From the first character on behind so many columns: a wide one over their end is skipped, too. */
 static const char *skip_columns(const char *text, size_t columns)
 {
-	while (*text && columns--) {
-		do {
-			text++;
-		} while (is_continuation(*text));
+	while (*text && columns) {
+		size_t more;
+
+		text += text_character(text, &more);
+		columns -= MIN(columns, more);
 	}
 	return text;
 }
@@ -155,7 +163,7 @@ static void cut_middle(struct strbuf *out, const char *name, size_t columns, siz
 		return;
 	head = columns < 5 ? columns - 1 : MIN(head, columns - 1);
 	tail = columns - 1 - head;
-	strbuf_add_bytes(out, name, (size_t)(skip_columns(name, head) - name));
+	strbuf_add_bytes(out, name, (size_t)(after_columns(name, head) - name));
 	strbuf_add(out, ELLIPSIS);
 	strbuf_add(out, skip_columns(name, all - tail));
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "model/made_frames.h"
 
 static const struct model_function *function_of(const struct model *model, uint32_t frame)
@@ -13,6 +14,18 @@ static const struct model_function *function_of(const struct model *model, uint3
 static bool is_python(const struct model_function *function)
 {
 	return function->kind == CAPTURE_FRAME_INTERPRETED;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length > end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+bool model_is_import(const struct model_function *function)
+{
+	return is_python(function) && begins_with(function->source_file, "<frozen importlib");
 }
 
 /* The position of the outermost Python frame; the stack's count when it has none. */
@@ -34,6 +47,39 @@ static bool is_hidden(const struct model_function *function, bool before_python)
 	       (function->class == MODEL_CLASS_NATIVE || function->class == MODEL_CLASS_RUNTIME);
 }
 
+/*
+ * Where the interpreter takes a threading.Lock or RLock. Distributions strip the names: then it is
+ * what Python's threading calls to wait for one (Thread.join(), Condition.wait()), of which the
+ * function below has a name. A queue.SimpleQueue waits by another.
+ */
+static void mark_locks_by_name(struct model *model)
+{
+	array_foreach (&model->functions, function)
+		function->takes_lock = function->kind == CAPTURE_FRAME_NATIVE &&
+				       function->class == MODEL_CLASS_INTERPRETER &&
+				       (begins_with(function->name, "lock_PyThread_acquire_lock") ||
+					       begins_with(function->name, "rlock_acquire"));
+}
+
+static void mark_locks_in_stack(struct model *model, const struct model_stack *stack)
+{
+	const uint32_t *frames = model->stack_frames.items + stack->first;
+	bool is_threading = false;
+
+	for (uint32_t i = 0; i + 1 < stack->count; i++) {
+		uint32_t index = model->frames.items[frames[i]].function;
+		struct model_function *function = &model->functions.items[index];
+
+		if (is_python(function))
+			is_threading = ends_with(function->source_file, "/threading.py");
+		else if (is_threading && function->class == MODEL_CLASS_INTERPRETER &&
+			 (!function->unnamed || function->start_known) &&
+			 strcmp(function_of(model, frames[i + 1])->name,
+				 "PyThread_acquire_lock_timed") == 0)
+			function->takes_lock = true;
+	}
+}
+
 static void hide_in_stack(struct model *model, struct model_stack *stack)
 {
 	uint32_t python_at = first_python(model, stack), kept = 0;
@@ -42,8 +88,14 @@ static void hide_in_stack(struct model *model, struct model_stack *stack)
 	if (python_at == stack->count)
 		return;
 	for (uint32_t i = 0; i < stack->count; i++) {
-		if (!is_hidden(function_of(model, frames[i]), i < python_at))
+		const struct model_function *function = function_of(model, frames[i]);
+
+		stack->takes_lock =
+			!is_python(function) && (stack->takes_lock || function->takes_lock);
+		if (!is_hidden(function, i < python_at))
 			frames[kept++] = frames[i];
+		else
+			stack->imports |= model_is_import(function);
 	}
 	/* Importing, and nothing else: better the interpreter's frames than none. */
 	if (kept)
@@ -52,6 +104,9 @@ static void hide_in_stack(struct model *model, struct model_stack *stack)
 
 void model_hide_interpreter(struct model *model)
 {
+	mark_locks_by_name(model);
+	array_foreach (&model->stacks, stack)
+		mark_locks_in_stack(model, stack);
 	array_foreach (&model->stacks, stack)
 		hide_in_stack(model, stack);
 }
@@ -151,13 +206,6 @@ void model_fold_libraries(struct model *model, bool fold)
 
 		stack->count = own < 0 ? stack->whole_count : (uint32_t)own + 1;
 	}
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length > end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 /* A module of a model, an operator, or an annotation of the program. */

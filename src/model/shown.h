@@ -16,6 +16,9 @@
  */
 void model_hide_interpreter(struct model *model);
 
+/* Python's import of a module, which runs the module's top level. */
+bool model_is_import(const struct model_function *function);
+
 /*
  * Takes sonde's own frames out of stacks of the program: a hook that calls on leaves no frame, and
  * what a hook costs is one frame "[sonde]". Once per model, before weighing. Returns 0 or -ENOMEM.

@@ -100,6 +100,7 @@ struct trace *trace_free(struct trace *trace)
 	array_done(&trace->works);
 	array_done(&trace->collectives);
 	array_done(&trace->memory);
+	array_done(&trace->call_stacks);
 	array_done(&trace->flows);
 	array_done(&trace->counters);
 	array_done(&trace->groups);
@@ -382,6 +383,13 @@ uint32_t trace_launch(const struct trace *trace, const struct trace_event *work)
 	if (!work->correlation || !id_map_get(&trace->launches, work->correlation, &row))
 		return MODEL_NONE;
 	return (uint32_t)row;
+}
+
+uint32_t trace_origin(const struct trace *trace, const struct trace_event *work)
+{
+	const struct trace_work *detail = trace_work(trace, work);
+
+	return detail && detail->captured_by ? detail->captured_by - 1 : trace_launch(trace, work);
 }
 
 static bool can_enclose(const struct trace_event *event, bool python)

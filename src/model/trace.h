@@ -59,6 +59,9 @@ struct trace_event {
 	uint32_t detail;        /* index in ops, works or memory, by category; MODEL_NONE: none */
 	uint32_t file_index;    /* position in traceEvents */
 	uint8_t category;       /* enum trace_category */
+	bool is_capture;        /* lies outside of what is shown: here for its work only, see
+				 * work.captured_by
+				 */
 };
 
 /* A thread, or the stream of a device. */
@@ -84,6 +87,10 @@ struct trace_track {
  * traced. */
 #define TRACE_WINDOW_CATEGORY   "recording_window"
 #define TRACE_PROFILER_CATEGORY "Trace"
+/* A row of TRACE_SYNC, in a recording: a stream waits while a function of the program runs. */
+#define TRACE_HOST_FUNCTION "Host Function"
+/* The category of what happened to pages of unified memory, in a recording. */
+#define TRACE_UNIFIED_CATEGORY "unified_memory"
 /* The argument of a step or range of a recording whose end is not known, and what it says. */
 #define TRACE_END         "end"
 #define TRACE_END_CUT     "cut off"
@@ -102,6 +109,7 @@ struct trace_op {
 	/* JSON text of the file; 0: none. */
 	uint32_t input_dims, input_types, input_strides, concrete_inputs;
 	uint32_t call_stack, module_hierarchy; /* with trace_read_options.keep_arguments */
+	uint32_t kernel; /* of a call: what it launches; 0: the file does not say */
 	/* All other arguments: members of an object, without its braces. Of annotations that
 	 * sonde wrote they are kept in any case. */
 	uint32_t others;
@@ -122,9 +130,13 @@ struct trace_work {
 	uint32_t sync_kind;              /* string: "Stream Wait Event" … */
 	int64_t wait_stream, wait_event; /* TRACE_NO_NUMBER: not known */
 	uint64_t wait_correlation;       /* of the call that recorded the event; 0: not known */
-	uint32_t collective;             /* index; MODEL_NONE: none */
-	uint32_t others;                 /* as in struct trace_op */
-	uint32_t recorded; /* the model's device work, its index + 1; 0: of no recording */
+	/* Of a recording, of an event that another device recorded: numbers + 1; else 0. */
+	uint32_t far_device, far_stream;
+	uint32_t collective;  /* index; MODEL_NONE: none */
+	uint32_t others;      /* as in struct trace_op */
+	uint32_t recorded;    /* the model's device work, its index + 1; 0: of no recording */
+	uint32_t captured_by; /* of a graph's node: the row of the call, + 1; 0: see trace_graphs.h
+			       */
 };
 
 /* What a communication kernel, or its operator, moves among whom. Strings 0: not known. */
@@ -150,7 +162,9 @@ struct trace_memory {
 	int64_t bytes; /* negative: released */
 	int64_t total_allocated, total_reserved;
 	int64_t device_type, device_id;
-	uint32_t others; /* as in struct trace_op */
+	uint32_t others;   /* as in struct trace_op */
+	uint32_t recorded; /* the model's stack of its call, its index + 1; 0: of no recording, or
+			      not known */
 };
 
 /* Details in which nothing is known. */
@@ -172,6 +186,7 @@ struct trace_flow {
 struct trace_counter {
 	int64_t time_ns;
 	uint32_t track, name, series;
+	uint32_t device; /* of what a GPU counted, its number + 1; 0: no device's, or not known */
 	double value;
 };
 
@@ -200,6 +215,23 @@ struct trace_damage {
 	bool truncated;
 };
 
+/* Why it is not known which calls captured a replay's nodes. */
+enum trace_replay_unknown {
+	TRACE_REPLAY_NO_CAPTURE, /* no capture before it in the trace */
+	TRACE_REPLAY_NO_FIT,     /* none has its nodes in their order */
+	TRACE_REPLAY_SEVERAL,    /* several fit, and their operators differ */
+	TRACE_REPLAY_STREAMS,    /* its nodes ran side by side, and the calls name no kernels */
+	TRACE_REPLAY_UNKNOWN_MAX,
+};
+
+/* What trace_join_graphs() made of the replays that have their launch in the trace. */
+struct trace_replays {
+	uint64_t captures, replays, nodes, known_nodes;
+	uint64_t alike;         /* known, but for which of several captures of the same operators */
+	uint64_t unclear_nodes; /* of known replays: of either of several calls */
+	uint64_t unknown[TRACE_REPLAY_UNKNOWN_MAX];
+};
+
 struct trace {
 	const char *path;             /* a copy */
 	uint64_t base_ns;             /* baseTimeNanoseconds: added to all times; 0: none */
@@ -211,6 +243,7 @@ struct trace {
 	uint32_t backend;             /* string */
 	bool is_simulated;            /* by a simulator: see trace_take_kinds() */
 	bool is_narrowed;             /* filters left some rows out */
+	uint32_t capture_rows;        /* those that are there for their work only: is_capture */
 	int64_t first_row_ns;         /* then: the start of the first of all */
 	bool has_fractions;           /* times finer than a microsecond */
 	bool arguments_kept;          /* details beyond what analyses need */
@@ -221,6 +254,8 @@ struct trace {
 	ARRAY_OF(struct trace_work) works;
 	ARRAY_OF(struct trace_collective) collectives;
 	ARRAY_OF(struct trace_memory) memory;
+	/* Of a recording, by file_index: see trace_call_stack(). */
+	ARRAY_OF(uint32_t) call_stacks;
 	ARRAY_OF(struct trace_flow) flows; /* without arguments_kept only TRACE_FLOW_TO_BACKWARD */
 	ARRAY_OF(struct trace_counter) counters;
 	ARRAY_OF(struct trace_group) groups;
@@ -229,6 +264,7 @@ struct trace {
 	struct id_map launches;                /* correlation → row of the call: the last one */
 	uint64_t repeated_correlations;        /* calls with the correlation of another */
 	struct trace_damage damage;
+	struct trace_replays replays;
 	struct trace_parents *parents; /* see trace_parents() */
 	ARRAY_OF(uint32_t) notes; /* strings: sentences on what is in the file and not in rows */
 	struct intern strings;
@@ -264,6 +300,23 @@ static inline int64_t trace_end_ns(const struct trace_event *event)
 		return event->start_ns;
 	return __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ? INT64_MAX
 										    : end_ns;
+}
+
+/* The recording's work that a row is made of; NULL: none. */
+static inline const struct model_device_work *trace_recorded_work(
+	const struct trace *trace, const struct trace_work *work)
+{
+	return trace->recorded && work->recorded
+		       ? &trace->recorded->device_works.items[work->recorded - 1]
+		       : NULL;
+}
+
+/* Of a call, by the recording that the rows are made of: its stack there; MODEL_NONE: not known. */
+static inline uint32_t trace_call_stack(const struct trace *trace, const struct trace_event *event)
+{
+	return trace->recorded && event->file_index < trace->call_stacks.count
+		       ? trace->call_stacks.items[event->file_index]
+		       : MODEL_NONE;
 }
 
 /* Is it work of a device: a kernel, a copy or a fill? */
@@ -310,6 +363,9 @@ int trace_read_header_devices(struct trace *trace);
 
 /* The call that launched this work: a row, or MODEL_NONE. */
 uint32_t trace_launch(const struct trace *trace, const struct trace_event *work);
+/* The call that the work comes from: of a graph's node the one that captured it, where that is
+ * known, else the launch. */
+uint32_t trace_origin(const struct trace *trace, const struct trace_event *work);
 
 /*
  * For each row the row of its thread that encloses it most closely (of operators, annotations and

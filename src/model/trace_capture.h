@@ -22,14 +22,6 @@ int trace_of_recording(struct trace **ret_trace, const struct model *model);
 bool model_is_foreign(const struct model *model);
 
 /*
- * What the call is called that launched this work, or that waited: recordings know its kind, not
- * its name, which is the usual one for that. Of a GPU a wait may be the synchronisation of a
- * device, a context or a stream.
- */
-const char *trace_call_name(const struct model_device_work *work);
-const char *trace_wait_name(const struct model *model, const struct model_device_wait *wait);
-
-/*
  * Does this file begin as a capture that traces were imported into? False, too, of what cannot be
  * read.
  */

@@ -92,6 +92,15 @@ static const struct member collective_members[] = {
 	COUNT(ROW_COMMUNICATOR, trace_collective, communicator),
 };
 
+/* What is in trace_op, but for texts that analyses do not look at. */
+#define ROW_OP_BITS                                                                                \
+	(ROW_BIT(ROW_HAS_OP) | ROW_BIT(ROW_HAS_COLLECTIVE) | ROW_BIT(ROW_RF_ID) |                  \
+		ROW_BIT(ROW_EV_IDX) | ROW_BIT(ROW_SEQUENCE) | ROW_BIT(ROW_FORWARD_THREAD) |        \
+		ROW_BIT(ROW_PYTHON_ID) | ROW_BIT(ROW_PYTHON_PARENT_ID) |                           \
+		ROW_BIT(ROW_PYTHON_MODULE_ID) | ROW_BIT(ROW_INPUT_DIMS) |                          \
+		ROW_BIT(ROW_INPUT_TYPES) | ROW_BIT(ROW_INPUT_STRIDES) |                            \
+		ROW_BIT(ROW_CONCRETE_INPUTS) | ROW_BIT(ROW_OTHERS))
+
 enum part { PART_EVENT, PART_OP, PART_WORK, PART_MEMORY, PART_COLLECTIVE, PART_MAX };
 
 #define PART(table, bit_)                                                                          \
@@ -213,12 +222,19 @@ static int add_op(
 	return r ?: array_append(&trace->ops, op);
 }
 
-/* The number that importers take from this argument, which stays among the others as text. */
+/*
+ * The number that importers take from this argument, which stays among the others as text. Work has
+ * often those of the work before.
+ */
 static double bandwidth_of(const struct trace *trace, uint32_t others)
 {
 	static const char key[] = "\"memory bandwidth (GB/s)\"";
-	const char *at = strstr(trace_text(trace, others), key);
+	size_t count = trace->works.count;
+	const char *at;
 
+	if (count && trace->works.items[count - 1].others == others)
+		return trace->works.items[count - 1].bandwidth_gbps;
+	at = strstr(trace_text(trace, others), key);
 	if (!at)
 		return 0;
 	at += strlen(key);
@@ -269,4 +285,31 @@ int trace_fields_set(
 		return add_op(trace, row, event);
 	return part == ROW_BIT(ROW_HAS_WORK) ? add_work(trace, row, event)
 					     : add_memory(trace, row, event);
+}
+
+bool trace_fields_needs_flow(const char *category)
+{
+	return strcmp(category, TRACE_FLOW_TO_BACKWARD) == 0;
+}
+
+/* Is there an operator's detail only for the sake of its other arguments? Of what a call launches,
+ * which is among them, graphs' nodes are known. */
+static bool has_others_alone(const struct capture_trace_row *row)
+{
+	const uint64_t detail = ROW_OP_BITS & row->layout;
+
+	return detail == (ROW_BIT(ROW_HAS_OP) | ROW_BIT(ROW_OTHERS)) &&
+	       !strstr(intern_get(row->strings, (uint32_t)row->values[ROW_OTHERS]), "\"kernel\"");
+}
+
+void trace_fields_drop_arguments(struct capture_trace_row *row, enum trace_category category)
+{
+	bool is_call = category == TRACE_RUNTIME || category == TRACE_DRIVER;
+
+	row->layout &= ~(ROW_BIT(ROW_CALL_STACK) | ROW_BIT(ROW_MODULE_HIERARCHY));
+	if ((row->layout & ROW_BIT(ROW_FLOW)) &&
+		!trace_fields_needs_flow(intern_get(row->strings, (uint32_t)row->values[ROW_FLOW])))
+		row->layout &= ~(ROW_BIT(ROW_FLOW) | ROW_BIT(ROW_FLOW_ENDS));
+	if (is_call && has_others_alone(row))
+		row->layout &= ~(ROW_BIT(ROW_HAS_OP) | ROW_BIT(ROW_OTHERS));
 }

@@ -18,3 +18,11 @@ void trace_fields_get(
  */
 int trace_fields_set(
 	struct trace *trace, const struct capture_trace_row *row, struct trace_event *event);
+
+/*
+ * Takes out of a row of this category what only exporters need, and what importers leave out
+ * without trace_read_options.keep_arguments. Its texts are in row->strings.
+ */
+void trace_fields_drop_arguments(struct capture_trace_row *row, enum trace_category category);
+/* Do analyses look at arrows of this category? */
+bool trace_fields_needs_flow(const char *category);

@@ -377,6 +377,7 @@ static int write_counters(struct trace_output *output)
 		const struct capture_trace_counter out = {
 			.time_ns = output->origin_ns + (uint64_t)counter->time_ns,
 			.track = counter->track,
+			.device = counter->device,
 			.name = trace_text(trace, counter->name),
 			.series = trace_text(trace, counter->series),
 			.value = counter->value,

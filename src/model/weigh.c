@@ -394,6 +394,94 @@ int model_weigh_spans(
 	return r;
 }
 
+/* ---- memory ---- */
+
+/* The stack with the device as its outermost frame. */
+static int add_below_device(struct model *model, struct map_u64 *known, uint32_t device,
+	uint32_t inner, uint32_t *ret_stack)
+{
+	uint64_t key = (uint64_t)device << 32 | inner, found;
+	struct model_stack stack = model->stacks.items[inner];
+	uint32_t from = stack.first, count = stack.whole_count;
+	int r = 0;
+
+	if (map_u64_get(known, key, &found)) {
+		*ret_stack = (uint32_t)found;
+		return 0;
+	}
+	stack.first = (uint32_t)model->stack_frames.count;
+	stack.count = stack.whole_count = count + 1;
+	r = array_append(&model->stack_frames, device);
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		r = array_append(&model->stack_frames, model->stack_frames.items[from + i]);
+	*ret_stack = (uint32_t)model->stacks.count;
+	r = r ?: map_u64_set(known, key, *ret_stack);
+	return r ?: array_append(&model->stacks, stack);
+}
+
+/* Bytes count, whatever is known of threads: of those without any one is made. */
+static int find_thread(struct model *model, const struct model_span *span, uint32_t *ret_thread)
+{
+	struct model_thread thread = {.process = span->process};
+
+	*ret_thread = thread_of(model, span);
+	if (*ret_thread != MODEL_NONE)
+		return 0;
+	*ret_thread = (uint32_t)model->threads.count;
+	thread.name = model->processes.items[span->process].name;
+	return array_append(&model->threads, thread);
+}
+
+static int add_bytes(struct model *model, struct device_leaves *frames, struct map_u64 *known,
+	const struct model_span *span)
+{
+	struct model_sample sample = {
+		.time_ns = span->start_ns,
+		.stack = MODEL_NONE,
+		.gil_holder = MODEL_NONE,
+		.count = span->bytes,
+	};
+	uint32_t device = MODEL_NONE, leaf = MODEL_NONE;
+	int r = find_thread(model, span, &sample.thread);
+
+	r = r ?: leaf_frame(model, frames, "", span->device, &device);
+	if (r < 0)
+		return r;
+	if (!span->leaf) {
+		r = add_below_device(model, known, device, span->stack, &sample.stack);
+		return r ?: array_append(&model->samples, sample);
+	}
+	r = leaf_frame(model, frames, "", span->leaf, &leaf);
+	r = r ?: append_leaf(model, frames, device, &sample.stack);
+	r = r ?: append_leaf(model, frames, leaf, &sample.stack);
+	return r ?: array_append(&model->samples, sample);
+}
+
+int model_weigh_bytes(struct model *model, const struct model_span *spans, size_t count)
+{
+	struct device_leaves frames;
+	struct map_u64 known = {0};
+	uint64_t left = MODEL_MOST_BYTES;
+	int r = begin_leaves(model, &frames, "[memory]");
+
+	model->samples.count = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct model_span span = spans[i];
+
+		span.bytes = MIN(span.bytes, left);
+		left -= span.bytes;
+		r = add_bytes(model, &frames, &known, &span);
+	}
+	if (model->samples.count)
+		qsort(model->samples.items, model->samples.count, sizeof(model->samples.items[0]),
+			compare_times);
+	model->unit_ns = 1;
+	model->counts_bytes = true;
+	map_u64_done(&known);
+	end_leaves(&frames);
+	return r;
+}
+
 int model_weigh(struct model *model, enum model_weight weight)
 {
 	switch (weight) {
@@ -408,4 +496,20 @@ int model_weigh(struct model *model, enum model_weight weight)
 	default:
 		return 0;
 	}
+}
+
+const char *model_weight_noun(enum model_weight weight)
+{
+	static const char *const nouns[MODEL_WEIGHT_MAX] = {
+		[MODEL_WEIGHT_CPU] = "CPU time",
+		[MODEL_WEIGHT_WAIT] = "time waited",
+		[MODEL_WEIGHT_WALL] = "CPU time and waiting",
+		[MODEL_WEIGHT_GPU] = "device time",
+		[MODEL_WEIGHT_GPU_IDLE] = "idle time of devices",
+		[MODEL_WEIGHT_GPU_BYTES] = "memory in use at the device's peak",
+		[MODEL_WEIGHT_CPU_GPU] = "CPU and device time",
+		[MODEL_WEIGHT_ENERGY] = "energy",
+	};
+
+	return (unsigned)weight < MODEL_WEIGHT_MAX ? nouns[weight] : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What samples stand for other than their number: time that threads ran or waited, time of devices,
- * or energy. Once per model, and only one of the three functions.
+ * their memory, or energy. Once per model, and only one of the four functions.
  */
 #pragma once
 
@@ -9,6 +9,9 @@
 
 /* What samples count in then (model_sample_weight_ns()), in place of sampling periods. */
 #define MODEL_UNIT_NS 1
+
+/* What its samples add up to: "CPU time", "device time". */
+const char *model_weight_noun(enum model_weight weight);
 
 #define MODEL_GPU_LEAF          "[gpu] "
 #define MODEL_UNATTRIBUTED_LEAF "[unattributed: "
@@ -51,6 +54,9 @@ struct model_span {
 	uint32_t process, stack; /* indices */
 	uint32_t thread;         /* MODEL_NONE: the process's first stands for it */
 	const char *leaf;        /* the whole name: "[idle: sleep]" */
+	/* Of memory: allocated at start_ns, on the device that is the stack's outermost frame. */
+	const char *device; /* the whole name: "[memory of GPU 0]" */
+	uint64_t bytes;
 };
 
 /*
@@ -59,3 +65,13 @@ struct model_span {
  */
 int model_weigh_spans(
 	struct model *model, const char *module, const struct model_span *spans, size_t count);
+
+/*
+ * With MODEL_WEIGHT_GPU_BYTES: replaces the samples by these, which count in bytes. Stacks begin
+ * with the device; `leaf` stands in place of the rest of the stack where that is not known, and is
+ * else NULL. Together they are at most MODEL_MOST_BYTES: more is no memory, but a damaged file.
+ * Returns 0 or -ENOMEM.
+ */
+#define MODEL_MOST_BYTES (UINT64_C(1) << 62)
+
+int model_weigh_bytes(struct model *model, const struct model_span *spans, size_t count);

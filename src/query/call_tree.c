@@ -97,6 +97,8 @@ static const char *unit_name(const struct model *model)
 {
 	if (model->counts_energy)
 		return "uj";
+	if (model->counts_bytes)
+		return "bytes";
 	return model_has_time(model) ? "ns" : "samples";
 }
 

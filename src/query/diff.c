@@ -39,6 +39,8 @@ static const char *option_of_recordings(const struct query_diff_options *options
 		return "--by";
 	if (options->selection.window)
 		return "--window";
+	if (shown_weight(&options->shown) != MODEL_WEIGHT_CPU)
+		return "--weight";
 	return selection_refused(&options->selection, SELECTION_FOREIGN_ROWS);
 }
 
@@ -48,6 +50,10 @@ int query_diff_check(struct query_diff *diff, const char *before, const char *af
 	const char *const paths[] = {before, after};
 	struct query_diff_side *sides = diff->sides;
 
+	if (shown_weight(&options->shown) == MODEL_WEIGHT_GPU_BYTES)
+		return errmsg_set(err, -EINVAL,
+			"--weight gpu-bytes: tables of two runs compare time or energy: compare "
+			"memory as flame graphs, in the page");
 	for (int i = 0; i < 2; i++) {
 		sides[i].path = paths[i];
 		sides[i].is_trace = options->hta_compatible || load_is_foreign(&paths[i], 1);
@@ -58,6 +64,9 @@ int query_diff_check(struct query_diff *diff, const char *before, const char *af
 		return errmsg_set(err, -EINVAL,
 			"%s is for recordings, not for traces such as %s: leave it out",
 			option_of_recordings(options), sides[sides[0].is_trace ? 0 : 1].path);
+	if (!diff->has_samples && shown_weight(&options->shown) != MODEL_WEIGHT_CPU)
+		return errmsg_set(
+			err, -EINVAL, "--weight is for samples, not for --by work: leave it out");
 	if (!diff->has_samples && options->sort[0] != 's')
 		return errmsg_set(
 			err, -EINVAL, "--sort is for samples, not for --by work: leave it out");
@@ -178,6 +187,7 @@ static int compare_samples(
 	const struct diff_options how = {
 		.by = options->by ? breakdown_by_from_string(options->by) : BREAKDOWN_FUNCTION,
 		.sort = options->sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
+		.weight = shown_weight(&options->shown),
 		.per_second = options->per_second,
 	};
 

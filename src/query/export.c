@@ -20,8 +20,9 @@ int query_export_check(const struct query_export *asked, struct errmsg *err)
 		return 0;
 	return errmsg_set(err, -EINVAL,
 		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope, firefox "
-		"or pprof; the report has waiting in a table of its own",
-		asked->shown.weight, asked->exporter->name);
+		"or pprof; the report has %s in a table of its own",
+		asked->shown.weight, asked->exporter->name,
+		shown_weight(&asked->shown) == MODEL_WEIGHT_GPU_BYTES ? "memory" : "waiting");
 }
 
 static int check_foreign(const char *path, const struct query_export *asked, struct errmsg *err)

@@ -11,7 +11,7 @@
 
 const char *const yes_no_choices[] = {"yes", "no", NULL};
 const char *const weight_choices[] = {
-	"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy", NULL};
+	"cpu", "wait", "wall", "gpu", "gpu-idle", "gpu-bytes", "cpu+gpu", "energy", NULL};
 const char *const stack_choices[] = {"all", "user", "kernel", "modules", NULL};
 const char *const sort_choices[] = {"self", "total", NULL};
 const char *const roots_choices[] = {"none", "process", "thread", NULL};

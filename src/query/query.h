@@ -48,7 +48,7 @@ int query_sections(const struct query *query, struct strbuf *out);
 
 /*
  * Appends a call tree of the samples, weighed by `options->shown.weight`, as a JSON object:
- *   unit: "ns", "uj", or "samples" where it is not known how long one stands for;
+ *   unit: "ns", "uj", "bytes", or "samples" where it is not known how long one stands for;
  *   paths, totals: of each side; one, or two of a diff;
  *   names, modules, kinds: of labels;
  *   label, parent: of nodes, an array each: indices; the root is node 0, and its parent -1; parents

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "analyses/collectives/calls.h"
-#include "analyses/device/idle_spans.h"
 #include "analyses/program/trace_programs.h"
 #include "analyses/trace_narrow.h"
 #include "compat/hta/hta.h"
@@ -21,7 +20,7 @@ struct making {
 	const char *path; /* the first */
 	struct model *model;
 	/* Of all of the model, before filters leave something out. */
-	struct idle_spans idle; /* with --weight gpu-idle */
+	struct weight_spans spans; /* with --weight gpu-idle and gpu-bytes */
 	struct energy_use energy;
 	struct selected selected;
 	struct report_counts counts;
@@ -36,7 +35,7 @@ static void making_done(struct making *making)
 	client_results_done(&making->client);
 	report_counts_done(&making->counts);
 	selected_done(&making->selected);
-	idle_spans_done(&making->idle);
+	weight_spans_done(&making->spans);
 	energy_use_done(&making->energy);
 }
 
@@ -46,7 +45,7 @@ static int weigh(void *context)
 	struct making *making = context;
 	struct query_options *options = making->options;
 	int r = weigh_capture(
-		making->model, &options->shown, &making->idle, &making->energy, making->err);
+		making->model, &options->shown, &making->spans, &making->energy, making->err);
 
 	if (r < 0 || shown_weight(&options->shown) == MODEL_WEIGHT_CPU)
 		return r;
@@ -92,7 +91,7 @@ static int fill_samples(struct making *making)
 {
 	struct query_options *options = making->options;
 	int r = fill_trace_samples(making->model, making->rows.views, making->rows.count,
-		&options->shown, making->path, &making->idle, making->err);
+		&options->shown, making->path, &making->spans, making->err);
 
 	if (r == 0)
 		r = selection_narrow(&options->selection, making->model, making->err);
@@ -145,7 +144,7 @@ static int select_and_fill(struct making *making)
 		r = selection_apply(selection, making->model, &making->selected, making->err);
 	if (r == 0)
 		r = charge_and_narrow(making->model, &options->shown, selection, &making->energy,
-			&making->idle, making->err);
+			&making->spans, making->err);
 	return r < 0 ? r : fill(making);
 }
 

@@ -12,17 +12,17 @@ static int weigh_foreign(struct model *model, const char *path, struct shown_opt
 {
 	static const struct trace_view_options defaults = {0};
 	_cleanup_trace_report_ struct trace_report rows = {0};
-	_cleanup_idle_spans_ struct idle_spans idle = {0};
+	_cleanup_weight_spans_ struct weight_spans spans = {0};
 	int r = trace_narrow(selection, model, err);
 
 	if (r == 0)
 		r = trace_report_init(&rows, model, &defaults, UINT64_MAX, err);
 	if (r == 0)
-		r = fill_trace_samples(model, rows.views, rows.count, shown, path, &idle, err);
+		r = fill_trace_samples(model, rows.views, rows.count, shown, path, &spans, err);
 	if (r == 0)
 		r = selection_narrow(selection, model, err);
 	if (r == 0)
-		r = weigh_capture(model, shown, &idle, NULL, err);
+		r = weigh_capture(model, shown, &spans, NULL, err);
 	if (r == 0 && shown_weight(shown) == MODEL_WEIGHT_WALL)
 		strbuf_add(notes, "A trace has no samples: this is how long threads were in "
 				  "operators, calls, annotations and Python functions, running or "

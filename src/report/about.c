@@ -229,6 +229,12 @@ static void add_completeness(struct result *result, const struct completeness *c
 
 /* ---- sentences ---- */
 
+static void say_process(struct strbuf *text, const struct model_process *process)
+{
+	strbuf_addf(text, "process %u: ", process->pid);
+	format_command(text, *process->command_line ? process->command_line : process->name);
+}
+
 /* What was recorded: the command; else the process, where there is only one. */
 static void say_target(struct result *result, const struct model *model)
 {
@@ -236,12 +242,11 @@ static void say_target(struct result *result, const struct model *model)
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	if (*model->session.command_line)
-		strbuf_add(&text, model->session.command_line);
+		format_command(&text, model->session.command_line);
 	else if (model->processes.count != 1)
 		strbuf_add(&text, "all processes that were recorded");
 	else
-		strbuf_addf(&text, "process %u: %s", process->pid,
-			*process->command_line ? process->command_line : process->name);
+		say_process(&text, process);
 	strbuf_inherit_status(&result->texts, &text);
 	result_title(result, strbuf_cstr(&text));
 }
@@ -254,11 +259,13 @@ static void say_amounts(struct result *result, const struct model *model)
 	uint64_t samples = model_running_samples(model);
 	uint64_t cpu_time = samples * model_sample_weight_ns(model);
 
-	format_duration(&text, duration);
-	strbuf_add(&text, " recorded" SEPARATOR);
+	if (model_has_duration(model)) {
+		format_duration(&text, duration);
+		strbuf_add(&text, " recorded" SEPARATOR);
+	}
 	if (model_has_time(model)) {
 		format_duration(&text, cpu_time);
-		strbuf_add(&text, " of CPU time");
+		strbuf_addf(&text, " of %sCPU time", report_is_user_time(model) ? "user " : "");
 		if (duration)
 			strbuf_addf(
 				&text, " (%.2f CPUs busy)", (double)cpu_time / (double)duration);

@@ -72,6 +72,16 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 	columns_add_number(result, view->streams.items[stream].number);
 }
 
+void columns_add_line(struct result *result, const struct model *model, uint32_t index)
+{
+	const struct model_frame *frame = index == MODEL_NONE ? NULL : &model->frames.items[index];
+
+	if (frame && frame->line)
+		result_textf(result, "%s:%u", frame->source_file, frame->line);
+	else
+		result_text(result, frame ? model_function_module(model, frame->function) : NULL);
+}
+
 void columns_add_frame(
 	struct result *result, const struct model *model, uint32_t index, const char *why)
 {
@@ -85,16 +95,31 @@ void columns_add_frame(
 		return;
 	}
 	frame = &model->frames.items[index];
-	if (frame->line)
-		result_textf(result, "%s:%u", frame->source_file, frame->line);
-	else
-		result_text(result, model_function_module(model, frame->function));
+	columns_add_line(result, model, index);
 	model_frame_name(model, index, &name);
 	add_text(result, &name);
 	result_text(result, model_function_name(model, frame->function));
 	result_text(result, model_function_module(model, frame->function));
 	result_text(result, frame->source_file);
 	result_known(result, frame->line != 0, frame->line);
+}
+
+void columns_add_stack(struct result *result, const struct model *model, uint32_t index)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const struct model_stack *stack;
+
+	if (index == MODEL_NONE) {
+		result_null(result);
+		return;
+	}
+	stack = &model->stacks.items[index];
+	for (uint32_t i = 0; i < stack->whole_count; i++) {
+		if (i > 0)
+			strbuf_add_char(&text, TRACE_STACK_SEPARATOR);
+		model_frame_place(model, model->stack_frames.items[stack->first + i], &text);
+	}
+	add_text(result, &text);
 }
 
 void columns_add_describe(struct result *result, const struct trace_describe *describe)

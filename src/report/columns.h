@@ -62,9 +62,14 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 	{                                                                                          \
 		.key = "line", .kind = REPORT_INTEGER                                              \
 	}
+/* "train.py:12", else the frame's module; null for MODEL_NONE. */
+void columns_add_line(struct result *result, const struct model *model, uint32_t index);
 /* `index` MODEL_NONE: none is known; then `why` stands in place of the line, if it is not NULL. */
 void columns_add_frame(
 	struct result *result, const struct model *model, uint32_t index, const char *why);
+
+/* "main (/bin/app);step (train.py:12)", from the outermost frame on; null for MODEL_NONE. */
+void columns_add_stack(struct result *result, const struct model *model, uint32_t index);
 
 /* Of many values, as an object: {"count": …, "mean": …, …}. */
 extern const struct report_shape columns_describe_shape;

@@ -180,6 +180,24 @@ static const struct source *extreme_of(
 	return found;
 }
 
+/* The part of all in the whole of all; a share without a whole (result_number()) has none. */
+static bool share_of_sums(
+	const struct joining *joining, const struct group *group, size_t column, double *ret_share)
+{
+	double parts = 0, wholes = 0;
+
+	for (size_t i = 0; i < group->count; i++) {
+		const struct result_value *value = value_of(joining, group->first + i, column);
+
+		if (value->state != REPORT_DOUBLE)
+			continue;
+		parts += value->number * (double)value->whole;
+		wholes += (double)value->whole;
+	}
+	*ret_share = parts / wholes;
+	return wholes > 0;
+}
+
 /* Integers stay integers; what no row knows is not known. */
 static struct result_value sum_of(
 	const struct joining *joining, const struct group *group, size_t column, bool is_mean)
@@ -188,6 +206,9 @@ static struct result_value sum_of(
 	size_t count = 0;
 	double sum = 0;
 
+	if (is_mean && joining->shape->columns[column].kind == REPORT_SHARE &&
+		share_of_sums(joining, group, column, &sum))
+		return (struct result_value){.state = REPORT_DOUBLE, .number = sum};
 	for (size_t i = 0; i < group->count; i++) {
 		const struct result_value *value = value_of(joining, group->first + i, column);
 

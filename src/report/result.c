@@ -219,7 +219,15 @@ void result_known(struct result *result, bool known, uint64_t value)
 
 void result_share(struct result *result, double part, double whole)
 {
-	result_number(result, whole != 0 ? part / whole : NAN);
+	struct result_value value = {.state = REPORT_DOUBLE, .whole = (float)whole};
+
+	assert(result->status < 0 || (next_column(result)->kind >= REPORT_NS &&
+					     next_column(result)->kind <= REPORT_NUMBER));
+	value.number = whole != 0 ? part / whole : NAN;
+	if (!isfinite(value.number))
+		result_null(result);
+	else
+		add_value(result, value);
 }
 
 void result_leave_out(struct result *result, size_t rows)

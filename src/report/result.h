@@ -35,6 +35,7 @@ enum result_state {
 
 struct result_value {
 	enum result_state state;
+	float whole; /* of a share that result_share() made: what it is of, for join.h; else 0 */
 	union {
 		uint64_t u64;
 		int64_t i64;

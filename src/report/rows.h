@@ -34,6 +34,12 @@ int trace_report_init(struct trace_report *report, const struct model *model,
 void trace_report_done(struct trace_report *report);
 #define _cleanup_trace_report_ _cleanup_(trace_report_done)
 
+/* 0 of nothing. */
+static inline double report_percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 /* Are figures sonde's own? */
 static inline bool trace_report_is_own(const struct trace_report *report)
 {

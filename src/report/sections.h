@@ -35,12 +35,15 @@ extern const struct report_section cpu_summary_section;   /* program/cpu_summary
 extern const struct report_section answer_section;        /* device/answer.c */
 extern const struct report_section temporal_section;      /* device/temporal.c */
 extern const struct report_section idle_section;          /* device/idle.c */
+extern const struct report_section syncs_section;         /* device/syncs.c */
 extern const struct report_section host_section;          /* device/idle.c */
 extern const struct report_section kernel_section;        /* device/kernels.c */
 extern const struct report_section categories_section;    /* device/categories.c */
 extern const struct report_section queue_section;         /* device/launches.c */
 extern const struct report_section bandwidth_section;     /* device/copies.c */
 extern const struct report_section launches_section;      /* device/launches.c */
+extern const struct report_section calls_section;         /* device/calls.c */
+extern const struct report_section stalls_section;        /* device/stalls.c */
 extern const struct report_section annotations_section;   /* device/kernels.c */
 extern const struct report_section modules_section;       /* program/modules.c */
 extern const struct report_section operators_section;     /* program/operators.c */
@@ -48,4 +51,8 @@ extern const struct report_section roofline_section;      /* program/roofline.c 
 extern const struct report_section path_section;          /* path/critical_path.c */
 extern const struct report_section sequences_section;     /* program/sequences.c */
 extern const struct report_section memory_section;        /* memory/memory.c */
+extern const struct report_section unified_section;       /* memory/unified.c */
 extern const struct report_section cpu_operators_section; /* program/cpu_operators.c */
+
+/* device/kernel_counters.c */
+extern const struct report_section kernel_counters_section;

@@ -48,7 +48,7 @@ enum report_join {
 	REPORT_JOIN_SAME, /* their value where all have the same, else nothing */
 	REPORT_JOIN_KEY,  /* rows that have the same are one */
 	REPORT_JOIN_SUM,
-	REPORT_JOIN_MEAN,
+	REPORT_JOIN_MEAN, /* of shares that of the sums: it fits the figures beside it */
 	REPORT_JOIN_LEAST,
 	REPORT_JOIN_MOST,
 	REPORT_JOIN_OF_MOST,         /* that of the rank with most of the column with is_lead */

@@ -4,7 +4,7 @@
 
 #include "report/result.h"
 
-#define REPORT_SHOWN_MAX 16
+#define REPORT_SHOWN_MAX 24
 
 /* As places in the table's shape. */
 struct shown_columns {

@@ -15,7 +15,7 @@
 #define MIN_WIDTH     50
 #define MAX_WIDTH     400
 #define COLUMN_GAP    2
-#define MAX_COLUMNS   16
+#define MAX_COLUMNS   24
 #define NAME_COLUMNS  28 /* that a name should have */
 #define WHOLE_COLUMNS                                                                              \
 	60 /* of a column that may be longer in some rows, where nothing is shortened */

@@ -56,6 +56,8 @@ static inline bool report_is_imported(const struct model *model)
 	return model->session.present && !model->session.cpu_count;
 }
 
+/* Was only time in user space sampled? The note of the recording says so. */
+bool report_is_user_time(const struct model *model);
 /* A sentence, for where there is none. */
 const char *report_why_no_device_work(const struct model *model);
 /* Are any of the samples waits? */

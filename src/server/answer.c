@@ -81,6 +81,10 @@ static enum api_error code_of(int error)
 		return API_ERROR_ANSWER_TOO_LARGE;
 	case -ENOMEM:
 		return API_ERROR_OUT_OF_MEMORY;
+	case -EAGAIN:
+		return API_ERROR_BUSY;
+	case -ECHILD:
+		return API_ERROR_WORKER_FAILED;
 	default:
 		return API_ERROR_CAPTURE_UNREADABLE;
 	}
@@ -88,19 +92,26 @@ static enum api_error code_of(int error)
 
 /* ---- answering ---- */
 
-/* The pipe has ended: is all there that its head promises? */
+/* Is all there that the head promises? */
+static bool is_whole(const struct answer *answer, struct resident_answer *ret_head)
+{
+	const struct strbuf *bytes = &answer->bytes;
+
+	if (!bytes->data || bytes->length < sizeof(*ret_head))
+		return false;
+	memcpy(ret_head, bytes->data, sizeof(*ret_head));
+	return bytes->length == sizeof(*ret_head) + ret_head->length;
+}
+
 static void take_answer(struct answer *answer)
 {
-	struct resident_answer head = {0};
+	struct resident_answer head;
 	struct strbuf *bytes = &answer->bytes;
 
-	if (bytes->data && bytes->length >= sizeof(head))
-		memcpy(&head, bytes->data, sizeof(head));
-	if (strbuf_status(bytes) || bytes->length < sizeof(head) ||
-		bytes->length != sizeof(head) + head.length)
+	if (strbuf_status(bytes) || !is_whole(answer, &head))
 		answer_fail(answer, API_ERROR_WORKER_FAILED,
-			"the process that answered has ended before its answer: it crashed, or "
-			"memory ran out");
+			"the process that answered has ended in the middle of its answer: it was "
+			"killed, as the system does when memory runs out, or crashed; ask again");
 	else if (head.error)
 		answer_fail(answer, code_of(head.error), bytes->data + sizeof(head));
 	else
@@ -112,6 +123,7 @@ void answer_readable(struct loop_watch *watch)
 	struct answer *answer = (struct answer *)watch;
 	struct answers *answers = answer->answers;
 	size_t most = answers->limits.answer_bytes + sizeof(struct resident_answer);
+	struct resident_answer head;
 	char *room = strbuf_room(&answer->bytes, 256 << 10);
 	ssize_t length = room ? read(watch->fd, room, 256 << 10) : 0;
 
@@ -119,7 +131,8 @@ void answer_readable(struct loop_watch *watch)
 		return;
 	if (length > 0)
 		strbuf_take(&answer->bytes, (size_t)length);
-	if (length > 0 && answer->bytes.length <= most)
+	/* The end of the pipe may come later: when its process is gone. */
+	if (length > 0 && answer->bytes.length <= most && !is_whole(answer, &head))
 		return;
 	take_answer(answer);
 	answers_schedule(answers);

@@ -147,7 +147,8 @@ static void start_worker(struct room *room)
 {
 	const struct answers *answers = room->answers;
 	const struct worker_setup setup = {
-		.path = room->capture->path,
+		.paths = (const char *const *)room->capture->paths,
+		.path_count = room->capture->path_count,
 		.is_listed = room->capture->is_listed,
 		.memory_bytes = answers->limits.memory_bytes,
 		.answer_bytes = answers->limits.answer_bytes,

@@ -29,6 +29,9 @@ struct captures {
 static struct capture *capture_free(struct capture *capture)
 {
 	if (capture) {
+		for (size_t i = 1; capture->paths && i < capture->path_count; i++)
+			free(capture->paths[i]);
+		free(capture->paths);
 		free(capture->path);
 		free(capture->name);
 		free(capture);
@@ -67,13 +70,13 @@ static int identify_files(const char *path, struct capture_identity *identity)
 	return 0;
 }
 
-int capture_identify(const struct capture *capture, struct capture_identity *ret_identity)
+static int identify_path(const char *path, struct capture_identity *ret_identity)
 {
 	struct capture_identity identity = {0};
 	struct stat status;
 	int r = 0;
 
-	if (lstat(capture->path, &status) < 0)
+	if (lstat(path, &status) < 0)
 		return -errno;
 	/* Another file has taken its place since it was listed. */
 	if (S_ISLNK(status.st_mode))
@@ -83,7 +86,26 @@ int capture_identify(const struct capture *capture, struct capture_identity *ret
 	identity.size = (uint64_t)status.st_size;
 	take_time(&identity, &status);
 	if (S_ISDIR(status.st_mode))
-		r = identify_files(capture->path, &identity);
+		r = identify_files(path, &identity);
+	if (r == 0)
+		*ret_identity = identity;
+	return r;
+}
+
+/* Of several files the first one's, the size of all, and the latest times. */
+int capture_identify(const struct capture *capture, struct capture_identity *ret_identity)
+{
+	struct capture_identity identity = {0}, next = {0};
+	int r = identify_path(capture->path, &identity);
+
+	for (size_t i = 1; r == 0 && capture->paths && i < capture->path_count; i++) {
+		r = identify_path(capture->paths[i], &next);
+		if (r < 0)
+			break;
+		identity.size += next.size;
+		identity.modified_ns = MAX(identity.modified_ns, next.modified_ns);
+		identity.changed_ns = MAX(identity.changed_ns, next.changed_ns);
+	}
 	if (r == 0)
 		*ret_identity = identity;
 	return r;
@@ -164,10 +186,13 @@ static int add(struct captures *captures, char *path, const char *name, bool is_
 		return -ENOMEM;
 	}
 	capture->path = path;
-	capture->name = strdup(name);
+	capture->paths = malloc(sizeof(*capture->paths));
+	capture->name = capture->paths ? strdup(name) : NULL;
 	capture->is_folder = is_folder;
 	capture->is_listed = captures->folder != NULL;
 	make_id(captures, path, capture->id);
+	if (capture->paths)
+		capture->paths[capture->path_count++] = path;
 	r = capture->name ? capture_identify(capture, &capture->identity) : -ENOMEM;
 	if (r == 0)
 		r = array_append(&captures->items, capture);
@@ -333,6 +358,46 @@ int captures_open(
 	}
 	*ret_captures = captures;
 	return 0;
+}
+
+/* "rank0.json and rank1.json", "rank0.json and 7 more". */
+static int rename_joined(struct capture *capture)
+{
+	char *name;
+	int r = capture->path_count == 2 ? asprintf(&name, "%s and %s", capture->name,
+						   strrchr(capture->paths[1], '/') + 1)
+					 : asprintf(&name, "%s and %zu more", capture->name,
+						   capture->path_count - 1);
+
+	if (r < 0)
+		return -ENOMEM;
+	free(capture->name);
+	capture->name = name;
+	return 0;
+}
+
+int captures_join(
+	struct captures *captures, const char *const *paths, size_t count, struct errmsg *err)
+{
+	struct capture *capture = captures->items.items[0];
+	char **all = reallocarray(capture->paths, count + 1, sizeof(*all));
+	int r;
+
+	if (!all)
+		return errmsg_set(err, -ENOMEM, "memory ran out");
+	capture->paths = all;
+	for (size_t i = 0; i < count; i++) {
+		all[capture->path_count] = realpath(paths[i], NULL);
+		if (!all[capture->path_count])
+			return errmsg_set(
+				err, -errno, "cannot open %s: %s", paths[i], strerror(errno));
+		capture->path_count++;
+	}
+	capture->is_folder = true;
+	r = rename_joined(capture);
+	if (r == 0)
+		r = capture_identify(capture, &capture->identity);
+	return r < 0 ? errmsg_set(err, r, "cannot open %s: %s", paths[0], strerror(-r)) : 0;
 }
 
 struct captures *captures_close(struct captures *captures)

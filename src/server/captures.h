@@ -23,7 +23,9 @@ struct capture_identity {
 struct capture {
 	char id[CAPTURE_ID_BYTES];
 	char *path, *name;
-	bool is_folder; /* of a file for each rank */
+	char **paths; /* of all its files; the first one is `path` */
+	size_t path_count;
+	bool is_folder; /* of a file for each rank, or several files */
 	bool is_gone;   /* since the folder was last read */
 	bool is_listed; /* of a folder, in which others may write: no link is followed */
 	struct capture_identity identity;
@@ -38,6 +40,10 @@ struct captures;
  */
 int captures_open(
 	struct captures **ret_captures, const char *path, bool lists_folder, struct errmsg *err);
+/* These files are one capture with the only one that there is, under the names of all. Returns 0 or
+ * a negative errno with a sentence. */
+int captures_join(
+	struct captures *captures, const char *const *paths, size_t count, struct errmsg *err);
 struct captures *captures_close(struct captures *captures);
 
 /* Looks again, at most once a second of `now_ns`. */

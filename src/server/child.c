@@ -23,6 +23,7 @@ struct child {
 	struct strbuf bytes; /* a struct resident_answer, and the answer */
 	int result;
 	const char *sentence;
+	struct errmsg end; /* why it ended without an answer */
 };
 
 /* ---- in the process ---- */
@@ -58,13 +59,16 @@ _Noreturn static void run(const struct child_setup *setup, pid_t parent, int pip
 
 static void stop(struct child *child)
 {
+	int status = 0;
+
 	if (!child->pid)
 		return;
 	loop_remove(child->loop, &child->watch);
 	close(child->watch.fd);
 	kill(child->pid, SIGKILL);
-	waitpid(child->pid, NULL, 0);
+	waitpid(child->pid, &status, 0);
 	child->pid = 0;
+	isolate_explain_end(status, &child->end);
 }
 
 /* The pipe has ended: is all there that its head promises? */
@@ -79,8 +83,7 @@ static void conclude(struct child *child)
 	if (strbuf_status(bytes) || bytes->length < sizeof(head) ||
 		bytes->length != sizeof(head) + head.length) {
 		child->result = -ECHILD;
-		child->sentence = "the process that answered has ended before its answer: it "
-				  "crashed, or memory ran out";
+		child->sentence = child->end.text;
 	} else if (head.error < 0) {
 		child->result = head.error;
 		child->sentence = bytes->data + sizeof(head);

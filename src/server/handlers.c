@@ -169,7 +169,7 @@ static void get_capture_file(
 		return;
 	if (capture->is_folder) {
 		http_fail(connection, 404, API_ERROR_NO_DATA,
-			"this is a folder of several files, which cannot be fetched as one");
+			"these are several files, which cannot be fetched as one");
 		return;
 	}
 	response->fd = capture_open_file(capture);

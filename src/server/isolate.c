@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/isolate.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -51,6 +53,27 @@ void isolate_begin(const char *name, int parent, uint64_t memory_bytes)
 	signal(SIGTERM, SIG_DFL);
 	limit_memory(memory_bytes);
 	offer_to_oom_killer();
+}
+
+void isolate_explain_end(int status, struct errmsg *ret_sentence)
+{
+	int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	if (signal == SIGKILL)
+		errmsg_set(ret_sentence, -ECHILD,
+			"the process that answered was killed before its answer, as the system "
+			"does when memory runs out: ask for less, such as some seconds with time, "
+			"or end other programs");
+	else if (signal)
+		errmsg_set(ret_sentence, -ECHILD,
+			"the process that answered crashed with signal %d before its answer: this "
+			"is a fault of sonde; please report the question",
+			signal);
+	else
+		errmsg_set(ret_sentence, -ECHILD,
+			"the process that answered ended with status %d before its answer: ask "
+			"again",
+			WEXITSTATUS(status));
 }
 
 void isolate_keep(int *descriptors, size_t count)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,17 +26,22 @@
 
 #define CHILDREN_MAX 16
 
+/* A child that makes an answer. */
+struct answering {
+	pid_t pid; /* 0: the place is free */
+	uint32_t id;
+	int fd; /* its pipe, which has its end when the child is known to have ended */
+	bool is_cancelled;
+};
+
 struct resident {
 	const struct resident_setup *setup;
 	struct query query;
 	struct timeline *timeline; /* made at the first question about it */
 	struct errmsg no_timeline; /* or why there is none */
 	int signals;
-	struct {
-		uint32_t id;
-		pid_t pid;
-	} children[CHILDREN_MAX];
-	size_t child_count;
+	struct answering children[CHILDREN_MAX];
+	bool *has_begun; /* of each, and shared with it: bytes of its answer may be in its pipe */
 };
 
 /* ---- reports ---- */
@@ -62,7 +68,8 @@ static int load(struct resident *resident)
 	int r;
 
 	progress_observe(report_progress, resident);
-	r = query_open(&resident->query, &resident->setup->path, 1, NULL, &err);
+	r = query_open(
+		&resident->query, resident->setup->paths, resident->setup->path_count, NULL, &err);
 	progress_observe(NULL, NULL);
 	if (r < 0) {
 		packet.kind = RESIDENT_FAILED;
@@ -109,10 +116,11 @@ static int answer_export(struct query *query, const struct exporter *exporter,
 		.selection = options->selection,
 		.shown = options->shown,
 		.roots = options->roots};
-	const char *path = query->paths[0];
+	const char *const *paths = query->paths;
+	size_t count = query->count;
 
 	query_close(query); /* two models may be more memory than there is */
-	return query_export(&path, 1, &asked, out, &notes, NULL, err);
+	return query_export(paths, count, &asked, out, &notes, NULL, err);
 }
 
 static int answer(struct query *query, const struct question *question,
@@ -256,14 +264,20 @@ static int answer_text(struct resident *resident, const char *text, size_t lengt
 	return r < 0 ? r : answer(&resident->query, &question, &options, out, err);
 }
 
+static void write_answer(int fd, int error, const char *bytes, size_t length)
+{
+	const struct resident_answer head = {.error = error, .length = length};
+
+	if (write_all(fd, &head, sizeof(head)) == 0)
+		write_all(fd, bytes, length);
+}
+
 _Noreturn static void answer_and_exit(
-	struct resident *resident, const char *text, size_t length, int fd)
+	struct resident *resident, const struct answering *child, const char *text, size_t length)
 {
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err = {.text = "memory ran out while answering"};
 	int r = answer_text(resident, text, length, &out, &err);
-	struct resident_answer head = {0};
-	const char *bytes = strbuf_cstr(&out);
 
 	if (r == 0)
 		r = strbuf_status(&out);
@@ -272,64 +286,120 @@ _Noreturn static void answer_and_exit(
 			"the answer has %zu MB, more than the server sends: ask for fewer rows "
 			"with limit, or for one section with by",
 			out.length >> 20);
+	resident->has_begun[child - resident->children] = true;
 	if (r < 0)
-		bytes = err.text;
-	head.error = r;
-	head.length = r < 0 ? strlen(err.text) : out.length;
-	if (write_all(fd, &head, sizeof(head)) == 0)
-		write_all(fd, bytes, head.length);
+		write_answer(child->fd, r, err.text, strlen(err.text));
+	else
+		write_answer(child->fd, 0, strbuf_cstr(&out), out.length);
 	_exit(0);
+}
+
+/* A child has ended: one that has nothing to show for it is explained. */
+static void conclude(struct resident *resident, struct answering *child, int status)
+{
+	struct errmsg why;
+
+	if (!child->is_cancelled && !resident->has_begun[child - resident->children]) {
+		isolate_explain_end(status, &why);
+		write_answer(child->fd, -ECHILD, why.text, strlen(why.text));
+	}
+	close(child->fd);
+	child->pid = 0;
+}
+
+/* Only this process waits for its children, so that their pids are theirs until then. */
+static bool reap_one(struct resident *resident, int options)
+{
+	int status;
+	pid_t pid = waitpid(-1, &status, options);
+
+	for (size_t i = 0; pid > 0 && i < CHILDREN_MAX; i++) {
+		if (resident->children[i].pid == pid)
+			conclude(resident, &resident->children[i], status);
+	}
+	return pid > 0;
+}
+
+/*
+ * The server has fewer questions at once than there are places: where all are taken, most of the
+ * children have answered or were cancelled, and are about to end. NULL: none does.
+ */
+static struct answering *free_place(struct resident *resident)
+{
+	do {
+		for (size_t i = 0; i < CHILDREN_MAX; i++) {
+			if (!resident->children[i].pid)
+				return &resident->children[i];
+		}
+	} while (reap_one(resident, 0));
+	return NULL;
+}
+
+/* The pipes of others would have no end while this child lives. */
+static void leave_others(struct resident *resident, const struct answering *child)
+{
+	for (size_t i = 0; i < CHILDREN_MAX; i++) {
+		if (resident->children[i].pid && &resident->children[i] != child)
+			close(resident->children[i].fd);
+	}
+	close(resident->setup->socket);
+	close(resident->signals);
 }
 
 static void start_answer(
 	struct resident *resident, const struct resident_request *request, size_t length, int fd)
 {
 	pid_t parent = getpid(), pid;
+	struct answering *child = free_place(resident);
+	struct errmsg err;
 
 	if (is_about_timeline(request->question, length))
 		make_timeline(resident);
-	pid = resident->child_count < CHILDREN_MAX ? fork() : -1;
+	if (child) {
+		*child = (struct answering){.id = request->id, .fd = fd};
+		resident->has_begun[child - resident->children] = false;
+	}
+	pid = child ? fork() : -1;
 	if (pid == 0) {
 		isolate_end_with_parent(parent);
-		close(resident->setup->socket);
-		close(resident->signals);
+		leave_others(resident, child);
 		signal(SIGPIPE, SIG_DFL);
-		answer_and_exit(resident, request->question, length, fd);
+		answer_and_exit(resident, child, request->question, length);
 	}
 	if (pid > 0) {
-		resident->children[resident->child_count].id = request->id;
-		resident->children[resident->child_count++].pid = pid;
+		child->pid = pid;
+		return;
 	}
-	/* Without a child nobody has the pipe: the server sees its end. */
+	errmsg_set(&err, -EAGAIN,
+		"no process could be started for this answer: %s; ask again, when the machine has "
+		"more memory or fewer processes",
+		strerror(errno));
+	write_answer(fd, -EAGAIN, err.text, strlen(err.text));
 	close(fd);
 }
 
 /* ---- requests ---- */
 
-static void cancel(const struct resident *resident, uint32_t id)
+static void cancel(struct resident *resident, uint32_t id)
 {
-	for (size_t i = 0; i < resident->child_count; i++) {
-		if (resident->children[i].id == id)
-			kill(resident->children[i].pid, SIGKILL);
+	for (size_t i = 0; i < CHILDREN_MAX; i++) {
+		struct answering *child = &resident->children[i];
+
+		if (!child->pid || child->id != id)
+			continue;
+		child->is_cancelled = true;
+		kill(child->pid, SIGKILL);
 	}
 }
 
-/* Only this process waits for its children, so that their pids are theirs until then. */
 static void reap(struct resident *resident)
 {
 	struct signalfd_siginfo signal;
-	pid_t pid;
 
 	while (read(resident->signals, &signal, sizeof(signal)) > 0)
 		;
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-		for (size_t i = 0; i < resident->child_count; i++) {
-			if (resident->children[i].pid == pid) {
-				resident->children[i] = resident->children[--resident->child_count];
-				break;
-			}
-		}
-	}
+	while (reap_one(resident, WNOHANG))
+		;
 }
 
 static int passed_descriptor(struct msghdr *message)
@@ -390,6 +460,8 @@ void resident_run(const struct resident_setup *setup)
 	struct resident_setup own = *setup;
 	struct resident resident = {.setup = &own};
 	sigset_t children;
+	void *begun = mmap(NULL, CHILDREN_MAX * sizeof(bool), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	isolate_begin("sonde-worker", setup->parent, setup->memory_bytes);
 	own.socket = setup->socket;
@@ -398,8 +470,10 @@ void resident_run(const struct resident_setup *setup)
 		input_refuse_links();
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
-	if (load(&resident) < 0)
+	if (begun == MAP_FAILED || load(&resident) < 0)
 		_exit(1);
+	resident.has_begun = begun;
+	signal(SIGPIPE, SIG_IGN); /* of a question that nobody waits for any more */
 	sigprocmask(SIG_SETMASK, &children, NULL);
 	resident.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (resident.signals >= 0)

@@ -42,7 +42,8 @@ struct resident_answer {
 };
 
 struct resident_setup {
-	const char *path;
+	const char *const *paths; /* of one capture */
+	size_t path_count;
 	bool is_listed;        /* no link is followed */
 	int parent;            /* pid of the server */
 	int socket;            /* SOCK_SEQPACKET */

@@ -205,6 +205,8 @@ static int open_parts(struct server *server, struct errmsg *err)
 	const struct server_options *options = server->options;
 	int r = captures_open(&server->captures, options->path, options->lists_folder, err);
 
+	if (r == 0 && options->more_count)
+		r = captures_join(server->captures, options->more, options->more_count, err);
 	if (r < 0)
 		return r;
 	r = loop_open(&server->loop);

@@ -25,7 +25,10 @@ struct server_source {
 };
 
 struct server_options {
-	const char *path;         /* of the capture, or of the folder; NULL: none */
+	const char *path; /* of the capture, or of the folder; NULL: none */
+	/* Files that are one capture with `path`: more ranks of a run. */
+	const char *const *more;
+	size_t more_count;
 	bool lists_folder;        /* the folder has captures; else it is one, of several ranks */
 	bool is_view;             /* ends when its page is closed */
 	bool is_recorded;         /* the capture is being recorded: it is followed at once */

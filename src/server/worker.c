@@ -31,7 +31,7 @@ struct worker {
 static void note_end(struct worker *worker)
 {
 	int status = 0;
-	const char *name = strrchr(worker->setup.path, '/');
+	const char *name = strrchr(worker->setup.paths[0], '/');
 
 	kill(worker->pid, SIGKILL);
 	waitpid(worker->pid, &status, 0);
@@ -42,7 +42,8 @@ static void note_end(struct worker *worker)
 	snprintf(worker->sentence, sizeof(worker->sentence),
 		"the process that had %.200s open has ended (signal %d): it crashed, or memory ran "
 		"out; ask again, or with a smaller capture",
-		name ? name + 1 : worker->setup.path, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+		name ? name + 1 : worker->setup.paths[0],
+		WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
 static void take_report(struct worker *worker, const struct resident_report *report)
@@ -81,7 +82,8 @@ static void readable(struct loop_watch *watch)
 int worker_start(struct worker **ret_worker, struct loop *loop, const struct worker_setup *setup)
 {
 	_cleanup_free_ struct worker *worker = calloc(1, sizeof(*worker));
-	struct resident_setup resident = {.path = setup->path,
+	struct resident_setup resident = {.paths = setup->paths,
+		.path_count = setup->path_count,
 		.is_listed = setup->is_listed,
 		.parent = getpid(),
 		.memory_bytes = setup->memory_bytes,

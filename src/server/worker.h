@@ -18,8 +18,9 @@ enum worker_state {
 struct worker;
 
 struct worker_setup {
-	const char *path; /* outlives it */
-	bool is_listed;   /* as of a capture: no link is followed */
+	const char *const *paths; /* of one capture; outlive it */
+	size_t path_count;
+	bool is_listed; /* as of a capture: no link is followed */
 	uint64_t memory_bytes, answer_bytes;
 	uint64_t version; /* that tracks of its timeline are listed with */
 	/* Its state or its progress is another; it may be ended then. */

@@ -188,8 +188,12 @@ struct source {
 };
 
 extern const struct source cpu_source, process_source, wait_source, launch_source, target_source,
-	energy_source;
+	energy_source, stopped_source;
 
 /* Behind those whose capabilities they use: they are opened and started in this order, and drained
  * and stopped the other way round. Ends with NULL. */
 extern const struct source *const source_table[];
+/* In place of it: one look at the threads of one process, which ptrace stops. Needs no BPF. Its
+ * note begins with STOPPED_NOTE. */
+extern const struct source *const stopped_source_table[];
+#define STOPPED_NOTE "the process was stopped"

@@ -10,3 +10,8 @@ const struct source *const source_table[] = {
 	&energy_source,
 	NULL,
 };
+
+const struct source *const stopped_source_table[] = {
+	&stopped_source,
+	NULL,
+};

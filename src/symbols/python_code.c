@@ -24,14 +24,12 @@ struct text_state {
 	bool compact, ascii;
 };
 
-/*
- * PyASCIIObject.state: interned 2 bits, kind 3, compact 1, ascii 1. Free-threaded builds, which are
- * not read, have 8 bits of interned from 3.14 on.
- */
-static struct text_state text_state(uint32_t state)
+/* PyASCIIObject.state: interned, kind 3 bits, compact 1, ascii 1. */
+static struct text_state text_state(const struct python_layout *layout, uint32_t state)
 {
+	state >>= layout->text_kind_bit;
 	return (struct text_state){
-		.kind = state >> 2 & 7, .compact = state >> 5 & 1, .ascii = state >> 6 & 1};
+		.kind = state & 7, .compact = state >> 3 & 1, .ascii = state >> 4 & 1};
 }
 
 static int add_character(struct strbuf *out, uint32_t character)
@@ -91,7 +89,7 @@ static size_t text_bytes(const struct python_layout *layout, const uint8_t *byte
 		return 0;
 	memcpy(ret_count, bytes + TEXT_LENGTH_AT, sizeof(*ret_count));
 	memcpy(&state_word, bytes + TEXT_STATE_AT, sizeof(state_word));
-	*ret_state = text_state(state_word);
+	*ret_state = text_state(layout, state_word);
 	if (!ret_state->compact || *ret_count > UINT32_MAX ||
 		(ret_state->kind != 1 && ret_state->kind != 2 && ret_state->kind != 4))
 		return 0;
@@ -243,6 +241,7 @@ static int read_text(const struct python_layout *layout, uint32_t pid, uint64_t 
 
 	if (!address)
 		return 0;
+	address += layout->object_shift_bytes;
 	result = read_memory(pid, address, header, TEXT_STATE_AT + 8);
 	if (result < 0)
 		return result;
@@ -257,12 +256,15 @@ static int read_text(const struct python_layout *layout, uint32_t pid, uint64_t 
 	return result < 0 ? result : take_text(layout, bytes, whole, ret_text, cut);
 }
 
-static int read_lines(uint32_t pid, uint64_t address, struct python_code *code)
+static int read_lines(const struct python_layout *layout, uint32_t pid, uint64_t address,
+	struct python_code *code)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	uint64_t size;
-	int result = read_memory(pid, address + BYTES_SIZE_AT, &size, sizeof(size));
+	int result;
 
+	address += layout->object_shift_bytes;
+	result = read_memory(pid, address + BYTES_SIZE_AT, &size, sizeof(size));
 	if (result < 0)
 		return result;
 	size = MIN(size, (uint64_t)MAXIMUM_TABLE_BYTES) + BYTES_HEADER_BYTES;
@@ -283,12 +285,13 @@ static int read_window(const struct python_layout *layout, uint32_t pid, uint64_
 	struct code_window *ret_window)
 {
 	uint64_t name_hash;
-	int result =
-		read_memory(pid, address + PYTHON_CODE_START, ret_window->bytes, PYTHON_CODE_BYTES);
+	int result = read_memory(pid, address + layout->object_shift_bytes + PYTHON_CODE_START,
+		ret_window->bytes, PYTHON_CODE_BYTES);
 
 	if (result == 0)
 		result = read_memory(pid,
-			python_code_word(ret_window->bytes, layout->code_name) + PYTHON_TEXT_HASH,
+			python_code_word(ret_window->bytes, layout->code_name) +
+				layout->object_shift_bytes + PYTHON_TEXT_HASH,
 			&name_hash, sizeof(name_hash));
 	if (result == 0)
 		ret_window->check = python_code_check(layout, ret_window->bytes, name_hash);
@@ -311,9 +314,9 @@ static int read_parts(const struct python_layout *layout, uint32_t pid, const ui
 			&code->cut);
 		prefer_qualified(code, qualified);
 	}
-	return result < 0
-		       ? result
-		       : read_lines(pid, python_code_word(window, layout->code_line_table), code);
+	return result < 0 ? result
+			  : read_lines(layout, pid,
+				    python_code_word(window, layout->code_line_table), code);
 }
 
 int python_code_read(const struct python_layout *layout, uint32_t pid, uint64_t address,

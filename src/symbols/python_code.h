@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Python code objects: names from str objects as they lie in memory, lines from line tables of
- * CPython 3.8 to 3.14. Everything here is foreign bytes.
+ * CPython 3.8 to 3.15. Everything here is foreign bytes.
  */
 #pragma once
 

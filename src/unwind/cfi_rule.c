@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what call frame information says to what a table row can say. */
 #include "arch/arch.h"
+#include ARCH_HEADER(files)
 #include "unwind/cfi.h"
 
 static bool fits_s16(int64_t value)
@@ -121,6 +122,22 @@ static void set_saved(const struct cfi_registers *registers, struct cfi_saved sa
 	}
 }
 
+/* A call saves nothing above the CFA: see ARCH_RESOLVER_LEAVES_OUT. */
+static void add_what_is_left_out(struct unwind_rule *rule)
+{
+	const int16_t bytes = ARCH_RESOLVER_LEAVES_OUT;
+
+	if (!bytes || rule->cfa != UNWIND_CFA_SP || rule->cfa_offset > INT16_MAX ||
+		rule->ra != UNWIND_RA_AT_CFA || rule->ra_offset != bytes - 8)
+		return;
+	rule->cfa_offset += bytes;
+	rule->ra_offset -= bytes;
+	if (rule->fp == UNWIND_SAVED_AT_CFA)
+		rule->fp_offset -= bytes;
+	if (rule->second == UNWIND_SAVED_AT_CFA)
+		rule->second_offset -= bytes;
+}
+
 bool cfi_to_rule(const struct cfi_registers *registers, struct unwind_rule *ret_rule)
 {
 	struct unwind_rule rule = {0};
@@ -138,6 +155,7 @@ bool cfi_to_rule(const struct cfi_registers *registers, struct unwind_rule *ret_
 		return false;
 	set_saved(registers, registers->fp, &rule.fp, &rule.fp_offset);
 	set_saved(registers, registers->second, &rule.second, &rule.second_offset);
+	add_what_is_left_out(&rule);
 	*ret_rule = rule;
 	return true;
 }

@@ -341,18 +341,13 @@ static int unknown_python(
 static int apply_debug_offsets(struct elf_file *file, const struct python_symbols *symbols,
 	struct python_interpreter *out, uint32_t version, const char *path, struct errmsg *err)
 {
-	bool free_threaded = false;
 	struct elf_bytes bytes;
 	const char *wrong;
 	char why[96];
 
 	if (!elf_file_window(file, symbols->runtime, DEBUG_OFFSETS_BYTES, &bytes))
 		return unknown_python(err, path, out->version, "_PyRuntime has no contents");
-	wrong = python_debug_offsets(
-		&out->layout, version, bytes.bytes, bytes.length, &free_threaded);
-	if (free_threaded)
-		return unknown_python(
-			err, path, out->version, "it is built without the global interpreter lock");
+	wrong = python_debug_offsets(&out->layout, version, bytes.bytes, bytes.length);
 	if (!wrong)
 		return 0;
 	snprintf(why, sizeof(why), "_Py_DebugOffsets: %s", wrong);
@@ -397,7 +392,7 @@ int python_find(struct python_interpreter *ret_interpreter, struct elf_file *fil
 	spell_version(version, out->version, sizeof(out->version));
 	table = python_table(version >> 16);
 	if (!table)
-		return unknown_python(err, path_for_messages, out->version, "3.8 to 3.14 are");
+		return unknown_python(err, path_for_messages, out->version, "3.8 to 3.15 are");
 	if (!out->eval_count)
 		return unknown_python(err, path_for_messages, out->version, "it has no " EVAL_NAME);
 	out->layout = *table;
@@ -462,7 +457,9 @@ static const char *check_frames(const struct living *living, uint64_t thread)
 			return NULL; /* it goes on meanwhile: frames come and go */
 		if (layout->code_is_tagged)
 			code &= ~7ULL;
-		if (code && !read_u64(living, code + layout->code_first_line, &first_line))
+		if (code && !read_u64(living,
+				    code + layout->object_shift_bytes + layout->code_first_line,
+				    &first_line))
 			return NULL;
 		if (!read_u64(living, at + layout->frame_previous, &at))
 			return NULL;

@@ -7,7 +7,8 @@
 
 #include <linux/types.h>
 
-#define PYTHON_ABSENT 0xffff /* this version has no such member */
+#define PYTHON_ABSENT          0xffff /* this version has no such member */
+#define PYTHON_BYTECODES_START 8      /* _PyCodeArray: a count, then pointers */
 
 enum python_frame_style {
 	PYTHON_FRAME_OBJECTS = 1, /* 3.8–3.10: PyFrameObject by f_back, one per native evaluation */
@@ -35,6 +36,7 @@ struct python_layout {
 	__u16 interpreter_gil; /* pointer to the GIL: 3.12+ */
 	/* struct _gil_runtime_state */
 	__u16 gil_last_holder, gil_locked, gil_bytes;
+	__u16 gil_enabled; /* free-threaded builds: an int, 0 when threads run without the GIL */
 	/* PyThreadState */
 	__u16 thread_next, thread_interpreter;
 	__u16 thread_ident;     /* thread_id: pthread_self() */
@@ -47,17 +49,23 @@ struct python_layout {
 	/* PYTHON_FRAME_OBJECTS: f_lasti, an int. Else the pointer to an instruction. */
 	__u16 frame_instruction;
 	__u16 frame_owner; /* is_entry (3.11) or owner (3.12+), one byte */
-	/* PyCodeObject */
+	/* 3.14 without the GIL: which of the code's copies for threads instr_ptr points into */
+	__u16 frame_bytecode_index;
+	/* PyCodeObject; all but the last two without object_shift_bytes */
 	__u16 code_first_line, code_file_name, code_name, code_qualified_name, code_line_table;
 	__u16 code_instructions; /* co_code_adaptive: 3.11+ */
+	__u16 code_bytecodes;    /* co_tlbc: copies of the instructions, 3.14 without the GIL */
 	/* f_lasti counts instructions of 2 bytes (3.10), else bytes. */
 	__u16 lasti_unit;
 	/* _PyRuntimeState, again: a pointer that is set while the interpreter ends. */
 	__u16 runtime_finalizing;
-	__u16 reserved[2];
+	/* How much longer than 16 bytes the head of an object is: 16 in free-threaded builds. */
+	__u16 object_shift_bytes;
+	__u16 text_kind_bit; /* of PyASCIIObject.state, where kind begins */
+	__u16 reserved;
 };
 
-_Static_assert(sizeof(struct python_layout) == 72, "python_layout has no hidden padding");
+_Static_assert(sizeof(struct python_layout) == 80, "python_layout has no hidden padding");
 
 #define PYTHON_MAX_EVAL_RANGES 8
 
@@ -80,9 +88,9 @@ struct python_image_facts {
 };
 
 /* The part of a code object that tells it from others: from this offset on, PYTHON_CODE_BYTES. */
-#define PYTHON_CODE_START 16
+#define PYTHON_CODE_START 16 /* and object_shift_bytes */
 #define PYTHON_CODE_BYTES 128
-/* PyASCIIObject.hash, of all versions */
+/* PyASCIIObject.hash, of all versions; and object_shift_bytes */
 #define PYTHON_TEXT_HASH 24
 
 static inline __attribute__((always_inline)) __u64 python_code_word(

@@ -7,10 +7,18 @@
 
 /* What all versions share. */
 #define COMMON                                                                                     \
-	.gil_last_holder = 8, .gil_locked = 16, .gil_bytes = 208, .thread_next = 8,                \
-	.thread_interpreter = 16
+	.gil_last_holder = 8, .gil_locked = 16, .gil_bytes = 208, .gil_enabled = PYTHON_ABSENT,    \
+	.thread_next = 8, .thread_interpreter = 16, .frame_bytecode_index = PYTHON_ABSENT,         \
+	.code_bytecodes = PYTHON_ABSENT, .text_kind_bit = 2
 #define CODE_OF_3_11                                                                               \
 	.code_file_name = 112, .code_name = 120, .code_qualified_name = 128, .code_line_table = 136
+/* All but the shim's owner and the tag comes from _Py_DebugOffsets. */
+#define FROM_3_14                                                                                  \
+	.frame_style = PYTHON_FRAME_SHIM, .shim_owner = 3, .code_is_tagged = 1,                    \
+	.text_is_short = 1, .runtime_finalizing = PYTHON_ABSENT,                                   \
+	.runtime_main_interpreter = PYTHON_ABSENT, .runtime_tss_initialized = PYTHON_ABSENT,       \
+	.runtime_tss_key = PYTHON_ABSENT, .runtime_current_thread = PYTHON_ABSENT,                 \
+	.runtime_gil = PYTHON_ABSENT, .cframe_frame = PYTHON_ABSENT, .code_first_line = 68
 
 /*
  * Printed with offsetof from the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0,
@@ -186,22 +194,16 @@ static const struct python_layout tables[] = {
 		.code_instructions = 200,
 	},
 	{
-		/* All but the shim's owner and the tag comes from _Py_DebugOffsets. */
 		COMMON,
 		CODE_OF_3_11,
+		FROM_3_14,
 		.version = 0x030e,
-		.frame_style = PYTHON_FRAME_SHIM,
-		.shim_owner = 3,
-		.code_is_tagged = 1,
-		.text_is_short = 1,
-		.runtime_finalizing = PYTHON_ABSENT,
-		.runtime_main_interpreter = PYTHON_ABSENT,
-		.runtime_tss_initialized = PYTHON_ABSENT,
-		.runtime_tss_key = PYTHON_ABSENT,
-		.runtime_current_thread = PYTHON_ABSENT,
-		.runtime_gil = PYTHON_ABSENT,
-		.cframe_frame = PYTHON_ABSENT,
-		.code_first_line = 68,
+	},
+	{
+		COMMON,
+		CODE_OF_3_11,
+		FROM_3_14,
+		.version = 0x030f,
 	},
 };
 
@@ -218,8 +220,8 @@ const struct python_layout *python_table(uint32_t version)
 
 #define COOKIE "xdebugpy"
 
-/* Words of the structs that make it up: 3.13, and 3.14 with more interpreter members. */
-enum { HEADER_WORDS = 3, RUNTIME_WORDS = 3, THREAD_WORDS = 9 };
+/* Words of the structs that make it up. Interpreter and frame have more from 3.14 on. */
+enum { HEADER_WORDS = 3, RUNTIME_WORDS = 3 };
 
 struct offsets_reader {
 	const uint8_t *bytes;
@@ -248,8 +250,8 @@ static uint16_t member(struct offsets_reader *reader, size_t index, const char *
 	return (uint16_t)offset;
 }
 
-static void read_interpreter(
-	struct offsets_reader *reader, struct python_layout *layout, bool has_main_thread)
+static void read_interpreter(struct offsets_reader *reader, struct python_layout *layout,
+	bool has_main_thread, bool is_free_threaded)
 {
 	size_t skip = has_main_thread ? 1 : 0;
 	uint64_t own_gil = word(reader, 9 + skip);
@@ -259,46 +261,88 @@ static void read_interpreter(
 	layout->interpreter_gil = member(reader, 8 + skip, "interpreter_state.ceval_gil");
 	layout->gil_locked = (uint16_t)(word(reader, 11 + skip) - own_gil);
 	layout->gil_last_holder = (uint16_t)(word(reader, 12 + skip) - own_gil);
-	if (layout->gil_locked > layout->gil_bytes || layout->gil_last_holder > layout->gil_bytes)
+	if (is_free_threaded) /* unlike the others from the lock's own begin */
+		layout->gil_enabled = (uint16_t)word(reader, 10 + skip);
+	if (layout->gil_locked > layout->gil_bytes || layout->gil_last_holder > layout->gil_bytes ||
+		(layout->gil_enabled != PYTHON_ABSENT && layout->gil_enabled > layout->gil_bytes))
 		reader->wrong = "interpreter_state.gil_runtime_state";
 }
 
-const char *python_debug_offsets(struct python_layout *layout, uint32_t full_version,
-	const uint8_t *bytes, size_t length, bool *ret_free_threaded)
+/*
+ * Py_GIL_DISABLED: each object has an owner, a lock and two counts before its type, and what lies
+ * in _PyRuntime beyond its offsets is elsewhere.
+ */
+static void take_free_threaded(struct python_layout *layout)
+{
+	layout->object_shift_bytes = 16;
+	if (layout->version >= 0x030e)
+		layout->text_kind_bit = 8;
+	layout->runtime_main_interpreter = PYTHON_ABSENT;
+	layout->runtime_tss_initialized = layout->runtime_tss_key = PYTHON_ABSENT;
+}
+
+/* A member of code objects without what their heads have more. */
+static uint16_t code_member(struct offsets_reader *reader, const struct python_layout *layout,
+	size_t index, const char *name)
+{
+	uint16_t offset = member(reader, index, name);
+
+	if (offset != PYTHON_ABSENT && offset < layout->object_shift_bytes)
+		reader->wrong = name;
+	return offset == PYTHON_ABSENT ? offset : (uint16_t)(offset - layout->object_shift_bytes);
+}
+
+static void read_thread(struct offsets_reader *reader, struct python_layout *layout)
+{
+	/* 3.15: three words of profilers, four on the lock and exceptions, an item of exceptions.
+	 */
+	bool is_3_15 = layout->version >= 0x030f;
+	size_t id_at = is_3_15 ? 8 : 5;
+
+	layout->thread_next = member(reader, 2, "thread_state.next");
+	layout->thread_interpreter = member(reader, 3, "thread_state.interp");
+	layout->thread_frame = member(reader, 4, "thread_state.current_frame");
+	layout->thread_ident = member(reader, id_at, "thread_state.thread_id");
+	layout->thread_native_id = member(reader, id_at + 1, "thread_state.native_thread_id");
+	reader->at += is_3_15 ? 17 : 9;
+}
+
+const char *python_debug_offsets(
+	struct python_layout *layout, uint32_t full_version, const uint8_t *bytes, size_t length)
 {
 	struct offsets_reader reader = {.bytes = bytes, .length = length};
-	bool is_3_14 = layout->version == 0x030e;
+	bool has_3_14 = layout->version >= 0x030e, is_free_threaded;
 
-	*ret_free_threaded = false;
 	if (length < 8 || memcmp(bytes, COOKIE, 8) != 0)
 		return "cookie";
 	if (word(&reader, 1) != full_version)
 		return "version";
-	*ret_free_threaded = word(&reader, 2) != 0;
+	is_free_threaded = word(&reader, 2) != 0;
+	if (is_free_threaded)
+		take_free_threaded(layout);
 	reader.at = HEADER_WORDS;
 	layout->runtime_finalizing = member(&reader, 1, "runtime_state.finalizing");
 	layout->runtime_interpreters_head = member(&reader, 2, "runtime_state.interpreters_head");
 	reader.at += RUNTIME_WORDS;
-	read_interpreter(&reader, layout, is_3_14);
-	reader.at += is_3_14 ? 16 : 13;
-	layout->thread_next = member(&reader, 2, "thread_state.next");
-	layout->thread_interpreter = member(&reader, 3, "thread_state.interp");
-	layout->thread_frame = member(&reader, 4, "thread_state.current_frame");
-	layout->thread_ident = member(&reader, 5, "thread_state.thread_id");
-	layout->thread_native_id = member(&reader, 6, "thread_state.native_thread_id");
-	reader.at += THREAD_WORDS;
+	read_interpreter(&reader, layout, has_3_14, is_free_threaded);
+	reader.at += has_3_14 ? 16 : 13;
+	read_thread(&reader, layout);
 	layout->frame_previous = member(&reader, 1, "interpreter_frame.previous");
 	layout->frame_code = member(&reader, 2, "interpreter_frame.executable");
 	layout->frame_instruction = member(&reader, 3, "interpreter_frame.instr_ptr");
 	layout->frame_owner = member(&reader, 5, "interpreter_frame.owner");
-	reader.at += is_3_14 ? 8 : 6;
-	layout->code_file_name = member(&reader, 1, "code_object.filename");
-	layout->code_name = member(&reader, 2, "code_object.name");
-	layout->code_qualified_name = member(&reader, 3, "code_object.qualname");
-	layout->code_line_table = member(&reader, 4, "code_object.linetable");
-	layout->code_first_line = member(&reader, 5, "code_object.firstlineno");
+	if (is_free_threaded && has_3_14)
+		layout->frame_bytecode_index = member(&reader, 7, "interpreter_frame.tlbc_index");
+	reader.at += has_3_14 ? 8 : 6;
+	layout->code_file_name = code_member(&reader, layout, 1, "code_object.filename");
+	layout->code_name = code_member(&reader, layout, 2, "code_object.name");
+	layout->code_qualified_name = code_member(&reader, layout, 3, "code_object.qualname");
+	layout->code_line_table = code_member(&reader, layout, 4, "code_object.linetable");
+	layout->code_first_line = code_member(&reader, layout, 5, "code_object.firstlineno");
 	/* co_code_adaptive is the last member, of one byte in some versions. */
 	layout->code_instructions = (uint16_t)word(&reader, 9);
+	if (is_free_threaded && has_3_14)
+		layout->code_bytecodes = member(&reader, 10, "code_object.co_tlbc");
 	if (layout->thread_native_id != layout->thread_ident + 8)
 		reader.wrong = "thread_state.native_thread_id";
 	if (layout->code_name <= layout->code_file_name ||

@@ -14,7 +14,7 @@ const struct python_layout *python_table(uint32_t version);
 /*
  * Replaces what _Py_DebugOffsets (the first bytes of _PyRuntime, 3.13 and later) says of the
  * layout. NULL when it fits what the table says of this version; else which member does not, a text
- * to show. `*ret_free_threaded`: a build without the GIL.
+ * to show.
  */
-const char *python_debug_offsets(struct python_layout *layout, uint32_t full_version,
-	const uint8_t *bytes, size_t length, bool *ret_free_threaded);
+const char *python_debug_offsets(
+	struct python_layout *layout, uint32_t full_version, const uint8_t *bytes, size_t length);

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define WIRE_GATE_MAGIC   0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION 4                     /* of the gate and the ring files */
+#define WIRE_RING_VERSION 5                     /* of the gate and the ring files */
 #define WIRE_GATE_NAME    "gate"
 /* A Unix socket beside the gate: see collect/session/control.h. */
 #define WIRE_CONTROL_NAME "control"
@@ -96,6 +96,15 @@ enum wire_launch_probe {
 	WIRE_LAUNCH_PROBE_DECIDED = 2, /* it is there, or will not be */
 };
 
+/* What is off otherwise. */
+enum wire_also {
+	WIRE_ALSO_PCS = 1,            /* instructions of devices are sampled */
+	WIRE_ALSO_UNIFIED = 2,        /* faults and migrations of unified memory are recorded */
+	WIRE_ALSO_PMS = 16,           /* counters of devices are sampled */
+	WIRE_ALSO_LATENCY = 32,       /* when launches of kernels were queued and submitted */
+	WIRE_ALSO_DEVICE_GRAPHS = 64, /* graphs that devices launch; with WIRE_GRAPH_WHOLE */
+};
+
 struct wire_gate {
 	__u64 magic; /* WIRE_GATE_MAGIC */
 	__u32 version;
@@ -106,7 +115,8 @@ struct wire_gate {
 	_Atomic __u32 stacks;       /* enum wire_launch_stacks */
 	_Atomic __u8 memo_is_off;   /* every launch's stack is taken */
 	__u8 tracer_mode;           /* enum wire_tracer_mode; written before the gate opens */
-	__u8 reserved[2];
+	__u8 call_mode;             /* enum wire_call_mode; written before the gate opens */
+	__u8 also_recorded;         /* enum wire_also: bits; written before the gate opens */
 	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
 	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
 	_Atomic __u8 is_launching;  /* a process waits for is_ready, or has waited */
@@ -127,9 +137,11 @@ struct wire_gate {
 	struct wire_window_edge edges[WIRE_WINDOW_EDGES];
 	struct wire_schedule schedule; /* from here on: written before the gate has its name */
 	char step_pattern[WIRE_STEP_PATTERN_BYTES]; /* a POSIX extended expression; "": any */
+	__u32 pm_interval_us;                       /* between two samples of WIRE_ALSO_PMS */
+	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct wire_gate) == 128 + WIRE_WINDOW_EDGES * 24 + 304 + 64,
+_Static_assert(sizeof(struct wire_gate) == 128 + WIRE_WINDOW_EDGES * 24 + 304 + 64 + 8,
 	"wire_gate is part of the wire format");
 
 /* ---- the schedule ---- */

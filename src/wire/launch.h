@@ -40,7 +40,7 @@ enum wire_launch_python {
 };
 
 #define WIRE_LAUNCH_CODE_RANGES  1024
-#define WIRE_LAUNCH_TARGET_WORDS 11
+#define WIRE_LAUNCH_TARGET_WORDS 12
 
 struct wire_code_range {
 	__u64 start, end;
@@ -73,7 +73,7 @@ struct wire_launch_facts {
 };
 
 _Static_assert(sizeof(struct wire_launch_facts) ==
-		       112 + sizeof(struct wire_code_range) * WIRE_LAUNCH_CODE_RANGES +
+		       120 + sizeof(struct wire_code_range) * WIRE_LAUNCH_CODE_RANGES +
 			       sizeof(struct wire_launch_hint) * WIRE_LAUNCH_HINTS,
 	"wire_launch_facts is part of the format");
 

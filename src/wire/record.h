@@ -7,7 +7,7 @@
  * Types that are taken:
  *    1 to  4   wire/sample.h, wire/python.h
  *   32         padding of rings
- *   33 to 37   wire/device.h, and 48 to 56
+ *   33 to 37   wire/device.h, and 48 to 61, 63
  *   64 to 75   wire/range.h
  *   80, 81     wire/launch.h
  *   96         wire/step.h

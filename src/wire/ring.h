@@ -49,6 +49,12 @@ enum wire_graph_mode {
 	WIRE_GRAPH_WHOLE = 2, /* each launch of a graph */
 };
 
+/* Which calls of a runtime are recorded. */
+enum wire_call_mode {
+	WIRE_CALLS_LAUNCHES = 0, /* launches, waits, and what graphs and waits are joined by */
+	WIRE_CALLS_ALL = 1,      /* also allocations, queries, loading of code and the like */
+};
+
 /* What a process holds back that it will tell when the gate drains. */
 enum wire_held {
 	WIRE_HELD_NOTHING = 0,

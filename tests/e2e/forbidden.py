@@ -19,7 +19,7 @@ given = Filter(len(code), ctypes.addressof(program))
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(given), 0, 0) == 0
 os.execv(command[0], command)
 """
-PERF_EVENT_OPEN, BPF = (298, 321) if os.uname().machine == "x86_64" else (241, 280)
+PERF_EVENT_OPEN, BPF, MADVISE = (298, 321, 28) if os.uname().machine == "x86_64" else (241, 280, 233)
 
 
 def forbidden(error, *calls):

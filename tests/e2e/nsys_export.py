@@ -31,7 +31,9 @@ TABLES = {
     " value INTEGER NOT NULL, bytes INTEGER NOT NULL",
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,"
     " contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,"
-    " syncType INTEGER NOT NULL, eventId INTEGER NOT NULL",
+    " syncType INTEGER NOT NULL, eventId INTEGER NOT NULL, eventSyncId INTEGER",
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, streamId INTEGER NOT NULL,"
+    " correlationId INTEGER, globalPid INTEGER, eventId INTEGER NOT NULL, eventSyncId INTEGER",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": "start INTEGER NOT NULL, globalPid INTEGER NOT NULL, deviceId INTEGER NOT NULL,"
     " contextId INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL, memKind INTEGER NOT NULL,"
     " memoryOperationType INTEGER NOT NULL",
@@ -50,8 +52,10 @@ STRINGS = [
     "step",
     "cuLaunchKernel",
     "read",
+    "cudaEventRecord_v3020",
+    "cudaStreamWaitEvent_v3020",
 ]
-LAUNCH, COPY, WAIT, FILL, GEMM, SHORT, THREAD, STEP, DRIVER, READ = range(1, len(STRINGS) + 1)
+LAUNCH, COPY, WAIT, FILL, GEMM, SHORT, THREAD, STEP, DRIVER, READ, RECORD, WAIT_EVENT = range(1, len(STRINGS) + 1)
 
 
 def rows_of_process(number):
@@ -66,6 +70,7 @@ def rows_of_process(number):
     ]
     calls += [(at + 520, at + 540, 0, thread, 6, COPY, 0, None), (at + 550, at + 560, 0, thread, 7, FILL, 0, None)]
     calls += [(at + 600, at + 700, 0, thread, 8, WAIT, 0, None), (at + 710, at + 720, 1, thread, 9, DRIVER, 0, None)]
+    calls += [(at + 725 + i, at + 726 + i, 0, thread, 10 + i, name, 0, None) for i, name in enumerate((RECORD, WAIT_EVENT, RECORD))]
     return {
         "PROCESSES": [(process, pid, "/usr/bin/python3.11")],
         "ThreadNames": [(THREAD, 0, thread)],
@@ -74,7 +79,15 @@ def rows_of_process(number):
         "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
         "CUPTI_ACTIVITY_KIND_MEMCPY": [(at + 545, at + 645, *stream, 6, process, 4096, 1, 0, 2)],
         "CUPTI_ACTIVITY_KIND_MEMSET": [(at + 650, at + 660, *stream, 7, process, 0, 512)],
-        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [(at + 600, at + 700, *stream, 8, process, 3, 0)],
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [
+            (at + 600, at + 700, *stream, 8, process, 3, 0, None),
+            (at + 730, at + 730, 0, 1, 8, 11, process, 2, 40, 900 if number else None),
+        ],
+        # The later record of the event is of another wait; the ids of waits are another process's, too.
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT": [
+            (0, 1, 9, 12, process, 40, 901 if number else None),
+            (0, 1, 7, 10, process, 40, 900 if number else None),
+        ],
         "CUDA_GPU_MEMORY_USAGE_EVENTS": [
             (at + 1, process, 0, 1, 0x7000, 1 << 20, 2, 0),
             (at + 2, process, 0, 1, 0x9000, 1 << 10, 2, 0),

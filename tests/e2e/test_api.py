@@ -355,6 +355,44 @@ def test_python(recorded, package):
     assert data["ranges"]["marks"] == 1 + 5 + 2000
 
 
+WITHOUT_EXTENSION = """
+import sonde, sys
+from sonde import _core, phase
+
+@sonde.range("deco")
+def add(a, b):
+    return a + b
+
+with sonde.range("outer", "domain", {"n": 1}) as outer, phase("prefill"):
+    assert add(1, 2) == 3
+sonde.mark("m"), sonde.counter("c", 1), sonde.token(0, request="r")
+part = _core.part(None, "p", "d")
+part.begin(), part.begin_outermost(True), part.end()
+_core.parts_end(len(_core.parts_open()))
+_core.range_push("a"), _core.range_pop(), _core.range_end(_core.range_start("b"))
+assert len(NAMES) > 10 and set(NAMES) <= set(dir(_core)), dir(_core)
+assert sys.modules["sonde._core"] is _core and sonde._core is _core
+print(sonde.is_open(), sonde.window(), sonde.step(), sonde.step(), _core.open_session("/nonexistent"))
+"""
+
+
+def test_where_the_extension_cannot_be_loaded(recorded, package, tmp_path):
+    """As in builds without the interpreter lock: the program runs, and is told when it is recorded."""
+    alone = tmp_path / "alone"
+    shutil.copytree(Path(package) / "sonde", alone / "sonde", ignore=shutil.ignore_patterns("_core.*"))
+    show = "from sonde import _core; print([name for name in dir(_core) if name[0] != '_'])"
+    names = subprocess.run(["/usr/bin/python3", "-c", show], env={**os.environ, "PYTHONPATH": package},
+                           capture_output=True, text=True, check=True).stdout
+    script = f"NAMES = {names}\n" + WITHOUT_EXTENSION
+    command = ["/usr/bin/python3", "-X", "dev", "-W", "error", "-c", script]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(alone)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False 0 1 2 False\n", "")
+    rows, _, done = recorded(command, env={"PYTHONPATH": str(alone)})
+    assert (done.status, done.stdout) == (0, "False 0 1 2 False\n") and not rows
+    (said,) = [line for line in done.stderr.splitlines() if "sonde._core cannot be imported" in line]
+    assert "No module named 'sonde._core'" in said and "install sonde again" in said
+
+
 def test_fields_of_python(recorded, package, sonde, tmp_path):
     recorded(["/usr/bin/python3", "-c", EXERCISE], env={"PYTHONPATH": package})
     trace = tmp_path / "trace.json"

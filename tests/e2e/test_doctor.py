@@ -103,3 +103,16 @@ def test_exit_status_1_when_no_sample_can_be_taken(sonde):
     assert "seccomp" in sources["cpu-user"]["detail"]
     assert "seccomp=unconfined" in sources["cpu-user"]["fix"] or os.geteuid() != 0
     assert done.status == 1
+
+
+@pytest.mark.parametrize("version, status", [("1.0.0", "works"), ("0.6.0", "no"), (None, "partly")])
+def test_what_is_found_of_rocm(sonde, tmp_path, version, status):
+    library = tmp_path / "rocm" / "lib" / f"librocprofiler-sdk.so.{version}"
+    library.parent.mkdir(parents=True)
+    if version:
+        library.write_text("")
+        (library.parent / "librocprofiler-sdk.so").symlink_to(library.name)
+    data = sonde("doctor", "--json", env={"ROCM_PATH": str(tmp_path / "rocm")}).json()
+    found = by_name(data["checks"])["rocprofiler-sdk"]
+    assert found["status"] == status
+    assert str(library if version else library.parent) in found["detail"]

@@ -15,7 +15,7 @@ def child(number):
     spin = locals()[f"spin{number}"]
     for step in range(4):
         with sonde.range(f"range{number}"):
-            spin(time.thread_time() + 0.03)
+            spin(time.thread_time() + 0.15)
             sonde.mark(f"mark{number}")
             sonde.counter(f"counter{number}", step)
             sonde.token(step, request=f"request{number}")
@@ -38,7 +38,7 @@ FILTERS = {
 BY = ["function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", "class", "gil", "rank", "counter",
       "expert", "kernel", "graph", "layer", "memory", "phase", "range", "request", "run", "step", "token", "wait",
       "window"]
-WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu"]
+WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "gpu-bytes", "cpu+gpu"]
 FORMATS = ["folded", "flamegraph", "speedscope", "firefox", "pprof", "chrome", "chakra", "pftrace", "csv", "json", "jsonl",
            "perf-script", "vllm-csv"]
 VIEWS = [["report"], ["report", "--json"]]
@@ -49,7 +49,7 @@ VIEWS += [["export", "-f", name, "-o"] for name in FORMATS]
 
 @pytest.fixture
 def recording(sonde, sonde_path, tmp_path):
-    """The capture, and the two pids."""
+    """The capture, and the two pids. Each step takes longer than sonde needs to read Python's file on a busy machine."""
     program, capture = tmp_path / "program.py", tmp_path / "filters.pftrace"
     program.write_text(PROGRAM)
     done = sonde("record", "--energy", "off", "-F", 499, "-o", capture, "--", "/usr/bin/python3", program, check=0,
@@ -71,6 +71,7 @@ def test_all_pairs_of_view_and_filter(recording, sonde, tmp_path):
             done = sonde(*view, *out, option, value, capture)
             if done.status:
                 fine = f"{option} does not apply to" in done.stderr or option == "--window" and "windows" in done.stderr
+                fine = fine or "no allocation of a device's memory was recorded" in done.stderr
                 fine = fine or option == "--step" and "there is no such step; there are 1 to" in done.stderr
             else:
                 written = out[0].read_bytes().decode(errors="replace") if out else ""

@@ -19,12 +19,12 @@ program   200 [001] 12.000251:     250000 cpu-clock:pppH:
 FOLDED = "python;main;step 30\npython;main;load;do_read_[k] 10\n"
 
 
-def pprof(counts=True):
+def pprof(counts=True, line=12):
     texts = ["", "samples", "count", "cpu", "nanoseconds", "main", "step", "train.py", "/usr/bin/python"]
     types = [message((1, 1), (2, 2)), message((1, 3), (2, 4))] if counts else [message((1, 1), (2, 8))]
     locations = [
         message((1, 1), (2, 1), (3, 0x10), (4, message((1, 1), (2, 5)))),
-        message((1, 2), (2, 1), (3, 0x20), (4, message((1, 2), (2, 12)))),
+        message((1, 2), (2, 1), (3, 0x20), (4, message((1, 2), (2, line)))),
     ]
     functions = [message((1, 1), (2, 5), (4, 7)), message((1, 2), (2, 6), (4, 7))]
     stacks = [message((1, bytes([2, 1])), (2, bytes([30, 0]))), message((1, 1), (2, 10), (2, 0))]
@@ -74,6 +74,8 @@ def test_folded(file, report, sonde):
     }
     sonde("import", "-o", path.with_suffix(".pftrace"), path, check=0)
     assert "does not say when" in str(report(path.with_suffix(".pftrace"))["notes"])
+    for read in (path, path.with_suffix(".pftrace")):
+        assert sonde("report", read, check=0).stdout.splitlines()[1] == "40 samples \u00b7 1 process, 1 thread"
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -107,8 +109,25 @@ def test_what_sonde_exports_is_read_again(file, sonde, report, tmp_path, form):
 
 def test_flame_graphs_and_differences(file, sonde):
     first, second = file(FOLDED, "first"), file(FOLDED.replace("30", "90"), "second")
-    assert "<svg" in sonde("export", "-f", "flamegraph", "-o", "-", first, check=0).stdout
-    assert "step" in sonde("diff", first, second, check=0).stdout
+    picture = sonde("export", "-f", "flamegraph", "-o", "-", first, check=0).stdout
+    assert "<svg" in picture and 'data-full="40 samples"' in picture
+    text = sonde("diff", first, second, check=0).stdout
+    assert "step" in text and f"A {first}: 40 samples\n" in text
+
+
+def test_differences_by_line(file, sonde):
+    """Lines are matched by file name and number: the function that did not change has one that moved."""
+    before, after = file(pprof(), "before"), file(pprof(line=13), "after")
+    found = sonde("diff", "--json", "--by", "line", before, after, check=0).json()["samples"]
+    assert found["by"] == "line"
+    counts = {row["place"]: (row["self_samples_before"], row["self_samples_after"]) for row in found["rows"]}
+    assert counts == {"train.py:5": (10, 10), "train.py:12": (30, 0), "train.py:13": (0, 30)}
+    text = sonde("diff", "--by", "line", before, after, check=0).stdout
+    assert "1 line did not change significantly" in text and "train.py:12" in text and "train.py:5" not in text
+    failed = sonde("diff", "--by", "line", "--fail-above", "5%", before, after, check=1)
+    assert "step in train.py:13 got slower by 75.00 %" in failed.stderr
+    by_function = sonde("diff", "--json", before, after, check=0).json()["samples"]
+    assert by_function["by"] == "function" and {row["place"] for row in by_function["rows"]} == {None}
 
 
 @pytest.mark.parametrize("text", ["a;b x\n", "no stacks 12\n", "", "a 100 12.5: x:\n"])

@@ -285,6 +285,17 @@ def test_gpu_only_takes_no_samples(record, program, mode, sonde, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [pytest.param("bpf", marks=needs_root), "user"])
+def test_a_process_without_samples_and_stacks_has_its_name(record, program, mode, sonde, tmp_path):
+    """The one that launches is a child of the command, and has ended before the recording does."""
+    command = " ".join(map(str, program("opencl", LAUNCHES)))
+    report, _, _ = record(["--gpu-only", "--launch-stacks", "off", "--mode", mode], ["sh", "-c", f"{command}; sleep 3"])
+    assert report["device_work"]["count"] == TOTAL and report["totals"]["samples_in_capture"] == 0
+    for pattern, count in [("opencl", TOTAL), ("sh", 0)]:
+        part = sonde("report", "--json", "--process", pattern, tmp_path / "launches.pftrace", check=0).json()["device_work"]
+        assert (part or {"count": 0})["count"] == count, pattern
+
+
+@pytest.mark.parametrize("mode", [pytest.param("bpf", marks=needs_root), "user"])
 def test_launch_only_does_not_time(record, program, mode, sonde, tmp_path):
     report, _, done = record(["--launch-only", "--mode", mode], program("opencl", LAUNCHES))
     part = report["device_work"]

@@ -134,7 +134,7 @@ def test_tools_say_what_they_take(assistant):
         assert tool["description"] and tool["inputSchema"]["type"] == "object"
         assert tool["inputSchema"]["additionalProperties"] is False
     weights = tools["flame_paths"]["inputSchema"]["properties"]["weight"]["enum"]
-    assert "gpu-idle" in weights
+    assert "gpu-idle" in weights and "gpu-bytes" in weights
     assert tools["diff"]["inputSchema"]["required"] == ["before", "after"]
 
 

@@ -2,6 +2,7 @@
 """Exports of Nsight Systems as SQLite: what nsys_export.py writes, read as any other trace. One by Nsight Systems itself was
 not at hand."""
 
+import json
 import sqlite3
 
 import nsys_export
@@ -58,6 +59,19 @@ def test_memory(export, report):
     assert [row["device"] for row in rows] == ["GPU 0", "GPU 1"]
     assert rows[0]["device_name"] == "NVIDIA H100"
     assert rows[0]["peak_bytes"] == (1 << 20) + 1024 and rows[0]["unreleased_bytes"] == 1024
+
+
+def test_waits_name_what_recorded_their_event(export, sonde):
+    """By the id that both have since CUDA 12.8, which the second process has; else by the last record before."""
+    rows = json.loads(sonde("export", "-f", "chrome", "-o", "-", export()).stdout)["traceEvents"]
+    calls = {row["args"]["correlation"]: row["name"] for row in rows if row.get("cat") == "cuda_runtime"}
+    waits = [row for row in rows if row.get("name") == "Stream Wait Event"]
+    assert len(waits) == 2
+    for wait in waits:
+        args = wait["args"]
+        assert (args["wait_on_stream"], args["wait_on_cuda_event_id"]) == (7, 40)
+        assert calls[args["wait_on_cuda_event_record_corr_id"]] == "cudaEventRecord"
+        assert calls[args["correlation"]] == "cudaStreamWaitEvent"
 
 
 def test_what_is_left_out_is_said(export, sonde, tmp_path):

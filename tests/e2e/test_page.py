@@ -83,10 +83,31 @@ def test_it_says_what_the_terminal_says(sonde, write, open_page, capture):
     for line in terminal.splitlines():
         for part in filter(None, re.split(r"  +|→", line)):
             part = re.sub(r"\s+", " ", part.strip())
-            # Lines on what --limit left out, bars, and the heading of the account are drawn otherwise.
-            if part and "…" not in part and "▕" not in part and part != "The recording" and part not in shown:
+            # Lines on what --limit left out, bars, and the headings of the account and of advice are drawn otherwise.
+            if part and "…" not in part and "▕" not in part and part not in ("The recording", "What to change") and part not in shown:
                 missing.append(part)
     assert missing == []
+
+
+def test_advice_stands_once(sonde, tmp_path, open_page):
+    """Above the report, not in its section again, and each links to its section where that has more."""
+    trace = tmp_path / "idle.json"
+    place = {"pid": 1, "tid": 1}
+    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", **place, "ts": 1000 * i, "dur": 900} for i in range(30)]
+    for i in range(30):
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", **place, "ts": 1000 * i + 850, "dur": 5,
+                       "args": {"correlation": i + 1}})
+        events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1000 * i + 860, "dur": 50,
+                       "args": {"device": 0, "stream": 7, "correlation": i + 1}})
+    trace.write_text(json.dumps({"traceEvents": events}))
+    sonde("report", "--html", tmp_path / "page.html", trace, check=0)
+    advice = [one for section in data_of(tmp_path / "page.html")["report"]["sections"] for one in section["advice"]]
+    page = open_page((tmp_path / "page.html").as_uri()).page
+    shown = page.inner_text("main")
+    assert advice and all(shown.count(one["sentence"]) == 1 for one in advice)
+    page.click(f".help a:has-text('{advice[0]['sentence'][:30]}')")
+    wait_until(page, f"location.hash.endsWith('/{advice[0]['section']}')")
+    assert page.locator(f"#section-{advice[0]['section']}").count() == 1
 
 
 def test_flame_graph(write, open_page):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of the project itself find what they are there for: each is run on a small tree with one fault."""
 
+import json
 import re
+import runpy
 import subprocess
 import sys
 
@@ -147,6 +149,14 @@ def test_systems_wants_a_test_that_ran(tmp_path, outcomes, status):
     assert check("check-systems.py", tmp_path, tmp_path / "results.xml")[0] == status
 
 
+def test_tidy_looks_at_what_changed_and_once_at_each_header():
+    choose = runpy.run_path(str(ROOT / "tools" / "tidy"))["choose"]
+    parts = {"a.c": {"a.c", "a.h", "all.h"}, "b.c": {"b.c", "b.h", "all.h"}, "c.c": {"c.c", "b.h"}, "d.c": {"d.c", "all.h"}}
+    assert choose(parts, {"a.c", "a.h", "all.h", "b.h"}) == ["a.c", "b.c"]
+    assert choose(parts, {"all.h"}) == ["a.c"]
+    assert choose(parts, {"d.c", "README.md"}) == ["d.c"]
+
+
 def test_nothing_is_skipped_that_tools_deps_installs():
     """A test that is skipped for want of a package would be skipped for good, and nobody would see it."""
     listed = re.search(r"^test_packages=\((.*?)\)", (ROOT / "tools" / "deps").read_text(), re.M | re.S)[1].split()
@@ -183,3 +193,10 @@ def test_files_that_the_architecture_names():
     names = set(re.findall(r"`((?:\w+/)+[\w.]+\.(?:c|h|py))`", page))
     assert len(names) > 25
     assert not [name for name in names if not any((ROOT / folder / name).exists() for folder in FOLDERS)]
+
+
+def test_the_table_of_distributions_is_what_was_seen():
+    page = runpy.run_path(str(ROOT / "tools/distributions"), run_name="distributions")
+    results = json.loads(page["RESULTS"].read_text())
+    assert {result["name"] for result in results} <= set(page["DISTRIBUTIONS"])
+    assert page["BEGIN"] + page["table"](results) + page["END"] in page["PAGE"].read_text()

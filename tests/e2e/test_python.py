@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +20,13 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="Python frames need BP
 
 
 def found_pythons():
-    """Interpreters of 3.8 to 3.14 by version; SONDE_PYTHONS adds more, colon-separated."""
+    """Interpreters of 3.8 to 3.15 by version, those without the lock end in t; SONDE_PYTHONS adds more, colon-separated."""
     candidates = [Path(path) for path in os.environ.get("SONDE_PYTHONS", "").split(":") if path]
     candidates += sorted(Path("/usr/bin").glob("python3.*"))
     candidates += sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3.*"))
     found = {}
     for path in candidates:
-        if not re.fullmatch(r"python3\.(8|9|1[0-4])", path.name) or not os.access(path, os.X_OK):
+        if not re.fullmatch(r"python3\.(8|9|1[0-5]t?)", path.name) or not os.access(path, os.X_OK):
             continue
         done = subprocess.run([path, "-c", "import ctypes, zlib"], capture_output=True)
         if done.returncode == 0:
@@ -35,7 +36,7 @@ def found_pythons():
 
 def releases_between(pythons):
     """Names of all but the distribution's, the oldest and the newest."""
-    names = sorted((name for name in pythons if not name.endswith("system")), key=lambda name: int(name[2:].split("-")[0]))
+    names = sorted((name for name in pythons if not name.endswith("system")), key=lambda name: int(name[2:].split("-")[0].rstrip("t")))
     return names[1:-1]
 
 
@@ -257,10 +258,11 @@ for number in range(400):
 
 
 def test_a_process_of_a_moment(stacks, script):
-    """What it ran is named although it is gone before anybody could look."""
+    """What it ran is named although it is gone before anybody could look; the first that runs an interpreter may be over before
+    sonde has read the interpreter's file."""
     python = next(iter(PYTHONS.values()), None) or pytest.skip("there is no CPython")
-    text = SPIN + "def brief():\n    spin(0.06)\nbrief()\n"
-    samples, _ = stacks(python, script(text), options=("-F", 1999))
+    path = script(SPIN + "def brief():\n    spin(0.06)\nbrief()\n")
+    samples, _ = stacks("sh", "-c", 'for i in 1 2 3 4 5; do "$0" "$1"; done', python, path, options=("-F", 1999))
     assert functions(samples).get("brief", 0) > 5
 
 
@@ -362,6 +364,9 @@ thread.join()
         data = sonde("report", "--json", "--by", "gil", "--symbol", f"^{function}$", capture, check=0).json()
         return {row["gil"]: row["self_share"] for row in data["tables"]["gil"]["rows"]}
 
+    if python.name.endswith("t"):  # without the lock
+        assert set(states("with_lock")) | set(states("without_lock")) <= {"none"}
+        return
     assert states("with_lock").get("held", 0) > 0.8
     assert states("without_lock").get("released", 0) > 0.7
 
@@ -446,6 +451,37 @@ def test_virtual_environment(python, script, stacks, tmp_path):
     subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     samples, _ = stacks(tmp_path / "venv" / "bin" / "python", script(SPIN + "def here():\n    spin(0.3)\nhere()\n"))
     assert functions(samples).get("here", 0) > 40
+
+
+def copied_python(python, prefix):
+    """The interpreter as conda and uv lay one out: PREFIX/bin/python3.X, without symbols; and the environment to run it in."""
+    show = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('stdlib'))"
+    release, standard = subprocess.run([python, "-c", show], capture_output=True, text=True, check=True).stdout.split()
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib").mkdir()
+    program = prefix / "bin" / f"python{release}"
+    files = {program: Path(python).resolve()}
+    for line in subprocess.run(["ldd", python], capture_output=True, text=True).stdout.splitlines():
+        if "libpython" in line:
+            library = Path(line.split("=>")[1].split()[0])
+            files[prefix / "lib" / library.name] = library
+    for copy, original in files.items():
+        shutil.copy(original, copy)
+        subprocess.run(["strip", "-s", copy], check=True)
+    (prefix / "lib" / f"python{release}").symlink_to(standard)
+    return program, {"LD_LIBRARY_PATH": str(prefix / "lib")}
+
+
+@each_python
+def test_stripped_interpreter_in_a_prefix_of_its_own(python, script, stacks, tmp_path):
+    program, environment = copied_python(python, tmp_path / "prefix")
+    show = "import sys; print(sys.prefix)"
+    done = subprocess.run([program, "-c", show], env={**os.environ, **environment}, capture_output=True, text=True)
+    assert done.stdout == f"{tmp_path / 'prefix'}\n", done
+    samples, data = stacks(program, script(SPIN + "def here():\n    spin(0.3)\nhere()\n"), env=environment)
+    assert functions(samples).get("here", 0) > 40
+    by_reason = data["completeness"]["samples_by_python"]
+    assert by_reason["unknown_interpreter"] == by_reason["not_merged"] == 0, by_reason
 
 
 def test_another_pid_and_mount_namespace(script, stacks):

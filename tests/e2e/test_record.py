@@ -82,7 +82,9 @@ def test_deep_stacks_keep_both_ends(record, workload, mode):
     assert names.index("[… 128 to 255 frames left out …]") == 128
     assert len(names) == 513
     assert functions(data)["main"]["total_share"] > 0.95
-    assert any("deeper than 512" in note for note in data["notes"])
+    note = next(note for note in data["notes"] if "deeper than 512" in note)
+    left_out = re.search(r"and ([\d,]+) frames between them are left out", note)[1]
+    assert re.fullmatch(r"\d{1,3}(,\d{3})+", left_out), "thousands apart, as everywhere"
 
 
 @needs_bpf
@@ -313,12 +315,30 @@ def test_without_privileges(sonde_unprivileged, workload_directory, sonde):
     assert "CAP_BPF" in data["session"]["unwind_mode_reason"]
     assert share(data, "spin_half") == pytest.approx(0.5, abs=0.15)
     assert data["completeness"]["complete_share"] > 0.95
+    # Where the kernel's time could not be sampled, the time is called what it is.
+    is_user_time = any("time in the kernel is not sampled" in note for note in data["notes"])
+    text = sonde("report", capture, check=0).stdout
+    picture = sonde("export", "-f", "flamegraph", "-o", "-", capture, check=0).stdout
+    for said in (text.replace(" of CPU time of sonde", ""), picture):
+        assert (" of user CPU time" in said, " of CPU time" in said) == (is_user_time, not is_user_time), said
+    assert ("(user CPU time)" in text) == is_user_time
 
 
 def test_whole_machine_without_privileges_is_refused(sonde_unprivileged):
     done = sonde_unprivileged("record", "-d", 1, "-a", check=1)
     assert len(done.stderr.strip().splitlines()) == 1
     assert "privileges" in done.stderr or "sudo" in done.stderr
+
+
+def test_a_command_of_several_lines_is_shown_by_its_first(sonde, tmp_path):
+    capture, program = tmp_path / "x.pftrace", "\nfirst = 1\nsum(range(20_000_000))\n"
+    sonde("record", "-q", "--mode", "user", "-F", 499, "-o", capture, "--", sys.executable, "-c", program, check=0)
+    text = sonde("report", "--by", "process", capture, check=0).stdout
+    assert text.splitlines()[0] == f"{sys.executable} -c first = 1 \u2026" and "\\x0a" not in text
+    picture = sonde("export", "-f", "flamegraph", "-o", "-", capture, check=0).stdout
+    assert f"{sys.executable} -c first = 1 \u2026" in picture and "\\x0a" not in picture
+    session = sonde("report", "--json", capture, check=0).json()["session"]
+    assert session["command"] == f"{sys.executable} -c {program}"
 
 
 def test_user_mode_finds_the_same_as_bpf(record, workload):

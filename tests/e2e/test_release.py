@@ -72,7 +72,8 @@ def test_files_are_of_their_sizes_and_checksums(release):
 
 def test_the_wheel_is_manylinux_and_complete(release):
     path = only(release, "*.whl")
-    assert re.fullmatch(r"sonde-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", path.name)
+    machine, = re.fullmatch(r"sonde-[\d.]+-linux-(\w+)\.tar\.gz", only(release, "*.tar.gz").name).groups()
+    assert re.fullmatch(rf"sonde-[\d.]+-py3-none-manylinux_2_(\d+)_{machine}\.whl", path.name)
     assert int(re.search(r"manylinux_2_(\d+)_", path.name)[1]) <= 34
     names = zipfile.ZipFile(path).namelist()
     for wanted in ("scripts/sonde", "lib/sonde/libsonde-inject.so", "man1/sonde-record.1", "completions/sonde", "sonde/__main__.py",
@@ -86,7 +87,7 @@ def test_programs_need_libc_only_and_name_no_folder_of_the_build(release, tmp_pa
     for name in ("bin/sonde", "lib/sonde/libsonde-inject.so"):
         dynamic = run("readelf", "-d", folder / name)
         assert "RUNPATH" not in dynamic and "RPATH" not in dynamic
-        assert set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+        assert set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
         content = (folder / name).read_bytes()
         assert b"sonde-release-" not in content and str(ROOT).encode() not in content
     entries = tarfile.open(only(release, "*.tar.gz")).getmembers()

@@ -157,6 +157,69 @@ def test_figures_are_those_of_tracelens(sonde, tmp_path):
             assert row["flop_per_s"] / 1e12 == pytest.approx(tflops, rel=1e-3), name
 
 
+# Of traces that TraceLens publishes (tests/traces/inference of commit 171dd74: SGLang's prefill of Qwen3-8B, vLLM's of
+# gpt-oss-20b, both on ROCm): an operator, and the FLOP and bytes that its formulas (PerfModel/extensions) give for it. It
+# leaves out positions and slots, and rows of cosines and sines, which are added here.
+T = 15360
+PREFILL = "execute_15360_context_15(sq15360sk15360sqsq15728640sqsk15728640)_generation_0(sq0sk0sqsq0sqsk0)"
+MIXED = "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)"
+SERVING = [
+    ("aiter::gemm_a16w16", [[T, 4096], [24576, 4096], [], [], [], [], []], [HALF, HALF, "", "Scalar", "", "", ""],
+     ["", "", "", "15", "", "", ""], PREFILL, 2 * T * 4096 * 24576, (T * 4096 + 4096 * 24576 + T * 24576) * 2),
+    ("sgl_kernel::rotary_embedding", [[T], [T, 4096], [T, 1024], [], [41216, 128], []],
+     ["long int", HALF, HALF, "Scalar", HALF, "Scalar"], ["", "", "", "128", "", "True"], PREFILL,
+     3 * T * 40 * 128, 2 * T * 40 * 128 * 2 + T * (8 + 128 * 2)),
+    ("sglang::store_cache", [[T, 1024], [T, 1024], [835874, 1024], [835874, 1024], [T], [], []],
+     [*[HALF] * 4, "long int", "Scalar", "Scalar"], ["", "", "", "", "", "2048", "0"], PREFILL, 0, 4 * T * 1024 * 2 + T * 8),
+    ("aiter::mha_batch_prefill", [[T, 32, 128], [835874, 8, 128], [835874, 8, 128], [16], [16], [15616], *[[]] * 24],
+     [*[HALF] * 3, *["int"] * 3, *["Scalar"] * 12, *[""] * 12],
+     [*[""] * 6, "1024", "1024", "0.", "0.0883", "0.", "False", "True", "-1", "-1", "0", "False", "False", *[""] * 12], PREFILL,
+     32 * 256 * (2 * 15728640 - 15728640), T * (32 + 8) * 256 * 2),
+    ("vllm::unified_attention_with_output", [[8192, 64, 64], [8192, 8, 64], [8192, 8, 64], [8192, 64, 64], [], [], []],
+     [*[HALF] * 4, "", "", ""], [""] * 7, MIXED, 64 * 128 * (2 * 7671310 - 7475785 + 2 * 34489),
+     8192 * 64 * 128 * 2 + (8430 + 34489) * 8 * 128 * 2),
+]
+WRITE = ("_C_cache_ops::reshape_and_cache_flash", [[8192, 8, 64], [8192, 8, 64], [224304, 32, 8, 64], [224304, 32, 8, 64],
+                                                   [8192], [], [], []],
+         [*[HALF] * 4, "long int", "", "float", "float"], 10)
+
+
+def test_serving_costs_what_tracelens_says(sonde, tmp_path):
+    around = [{"ph": "X", "cat": "user_annotation", "name": annotation, "pid": 1, "tid": 1, "ts": number * 1000 - 1, "dur": 9}
+              for number, (*_, annotation, _flop, _bytes) in enumerate(SERVING)]
+    operators = [(name, dims, types, 100, values) for name, dims, types, values, *_ in SERVING]
+    path = trace_of(tmp_path / "trace.json", [*operators, WRITE], more=around)
+    rows = {row["name"]: row for row in roofline(sonde, path)["shapes"]}
+    for name, *_, flop, moved in SERVING:
+        assert (rows[name]["flop"], rows[name]["bytes"]) == (flop, moved), name
+        # Layers with a sliding window look at less, and which have one is not in vLLM's trace.
+        assert rows[name]["flop_is"] == ("at_most" if name.startswith("vllm") else "exact")
+
+
+def test_bounds_are_marked_and_never_called_savings(sonde, tmp_path):
+    """Without an annotation a query looks at itself, at least: nothing may be said to be saved."""
+    name, dims, types, values, *_ = SERVING[-1]
+    path = trace_of(tmp_path / "trace.json", [(name, dims, types, 1000, values), ADD])
+    found = roofline(sonde, path)
+    attention, add = found["shapes"]
+    assert (attention["flop_is"], attention["bytes_is"], attention["bound"], attention["saves_ns"]) == (
+        "at_least", "at_least", None, None)
+    assert attention["roof_share"] > 0 and add["flop_is"] == add["bytes_is"] == "exact"
+    assert found["saves_ns"] == add["saves_ns"] and found["steps"][0]["has_bounds"]
+    text = " ".join(sonde("report", "--by", "roofline", path, check=0).stdout.split())
+    assert "at least vllm::unified_attention_with_output" in text and "Of 1 of these the trace does not have" in text
+
+
+def test_the_kernel_of_a_concatenation_says_how_large_elements_are(sonde, tmp_path):
+    unnamed = "at::native::(anonymous namespace)"
+    kernel = f"void {unnamed}::CatArrayBatchedCopy<{unnamed}::OpaqueType<2u>, unsigned int, 2, 64, 64>"
+    cat = ("aten::cat", [[[4, 8], [2, 8]], []], ["TensorList", "Scalar"], 10, ["", "0"])
+    (row,) = roofline(sonde, trace_of(tmp_path / "trace.json", [(*cat, kernel)]))["shapes"]
+    assert (row["flop"], row["bytes"]) == (0, 2 * 48 * 2)
+    (row,) = roofline(sonde, trace_of(tmp_path / "other.json", [cat]))["shapes"]
+    assert row["bytes"] is None
+
+
 # A causal mask over as many queries as keys halves attention, which FlopCounterMode leaves out.
 CAUSAL = {"llama", "qwen2", "qwen3_moe", "gemma", "phi", "gpt_neox"}
 # FlopCounterMode has no formula for it: three products for each of the experts' two, forward and backward.

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from server_client import Closed, read_answer
+from trace_files import kineto_of_rank
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -168,6 +170,32 @@ def test_what_changed(start, sonde, folder):
     assert server.get(f"/api/captures/{before}/diff/{'0' * 16}").status == 404
 
 
+def test_what_changed_says_what_was_compared(start, sonde, folder):
+    """By a device's time: labels, units and the picture are of that, not of CPU time."""
+    for name, version in [("before", 1), ("after", 2)]:
+        shutil.copy(GOLDEN / f"device-{version}-plain.pftrace", folder / f"{name}.pftrace")
+    server = start("serve", folder)
+    paths = [folder / "before.pftrace", folder / "after.pftrace"]
+    before, after = (server.capture(path.name) for path in paths)
+    answer = server.get(f"/api/captures/{before}/diff/{after}?weight=gpu").json()
+    assert answer == sonde("diff", "--json", "--weight", "gpu", *paths, check=0).json()
+    samples = answer["samples"]
+    assert samples["weight"] == "gpu"
+    side = samples["before"]
+    assert side["time_ns"] == 14500 and side["cpu_time_ns"] is None and side["samples"] is None
+    [row] = [row for row in samples["rows"] if row["name"] == "[gpu] copy"]
+    assert (row["self_time_ns_before"], row["self_samples_before"]) == (500, None)
+    tree = server.get(f"/api/captures/{before}/call-tree/{after}?weight=gpu").json()
+    assert (tree["unit"], tree["totals"]) == ("ns", [14500, 14500])
+    picture = folder / "change.svg"
+    text = sonde("diff", "--weight", "gpu", "--flamegraph", picture, *paths, check=0).stdout
+    words = " ".join(text.split())  # lines are wrapped
+    assert "14.5 µs of device time" in words and "recorded Device time: +0 s" in words and "CPU time" not in words
+    assert "change in share of device time · 14.5 µs before, 14.5 µs after" in picture.read_text()
+    refused = server.get(f"/api/captures/{before}/diff/{after}?weight=gpu-bytes")
+    assert refused.status == 400 and "gpu-bytes" in refused.message
+
+
 def test_the_capture_itself(view):
     answer = view.get(f"/api/captures/{view.capture()}/file")
     assert answer.body == CAPTURE.read_bytes()
@@ -186,6 +214,39 @@ def test_a_folder(start, folder):
     wait_for(lambda: len(server.get("/api/captures").json()["captures"]) == 3 and
              server.get(f"/api/captures/{captures['a.pftrace']['id']}").status == 404, "the folder is read again")
     assert server.capture("c.pftrace")
+
+
+@pytest.mark.parametrize("kind, files", [("recordings", ["capture-2-plain.pftrace", "energy-2-plain.pftrace"]), ("traces", ["rank0.json", "rank1.json", "rank2.json"])])
+@pytest.mark.parametrize("is_folder", [False, True], ids=["files", "folder"])
+def test_several_files_are_viewed_as_one_run(start, sonde, tmp_path, kind, files, is_folder):
+    """As the commands read them: the report, an export, the timeline."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for rank, name in enumerate(files):
+        if kind == "traces":
+            kineto_of_rank(run / name, rank, 3)
+        else:
+            shutil.copy(GOLDEN / name, run)
+    paths = [run] if is_folder else [run / name for name in files]
+    server = start("view", "--no-browser", *paths)
+    capture, = server.get("/api/captures").json()["captures"]
+    named = {"recordings": "capture-2-plain.pftrace and energy-2-plain.pftrace", "traces": "rank0.json and 2 more"}[kind]
+    assert (capture["name"], capture["kind"]) == ("run" if is_folder else named, "folder")
+    assert is_folder or capture["size"] == sum(path.stat().st_size for path in paths)
+    here = f"/api/captures/{capture['id']}"
+    assert server.get(f"{here}/report").json() == sonde("report", "--json", *paths, check=0).json()
+    csv = server.get(f"{here}/export?format=csv")
+    sonde("export", "-f", "csv", "-o", tmp_path / "run.csv", *paths, check=0)
+    assert csv.status == 200 and csv.body == (tmp_path / "run.csv").read_bytes()
+    assert server.get(f"{here}/timeline").status == 200
+    assert server.get(f"{here}/file").error == "no-data"
+    assert server.end() == 0
+
+
+def test_a_file_of_a_run_that_is_missing(sonde, tmp_path):
+    shutil.copy(CAPTURE, tmp_path / "a.pftrace")
+    done = sonde("view", "--no-browser", tmp_path / "a.pftrace", tmp_path / "b.pftrace", check=1)
+    assert "b.pftrace: No such file" in done.stderr
 
 
 def test_the_page(view):
@@ -761,6 +822,34 @@ def test_a_process_that_crashes_costs_one_answer(view):
     if answer.status != 200:
         assert answer.error in ("capture-unreadable", "worker-failed") and "has ended" in answer.message
     wait_for(lambda: view.get(f"/api/captures/{capture}/report?limit=7").status == 200, "an answer of a new process")
+
+
+@pytest.mark.parametrize("number, words", [(signal.SIGKILL, "was killed before its answer"), (signal.SIGSEGV, "crashed with signal 11")])
+def test_a_process_that_ends_while_it_answers_says_why(start, folder, number, words):
+    """The answer's own process, met while it reads the second file; the worker and its capture stay."""
+    event = '{"ph":"X","name":"operator_%d","cat":"cpu_op","pid":1,"tid":1,"ts":%d,"dur":1,"args":{}}'
+    events = ",".join(event % (i, 2 * i) for i in range(100_000))
+    (folder / "large.json").write_text('{"schemaVersion":1,"traceEvents":[%s]}' % events)
+    server = start("serve", folder)
+    before, after = server.capture("a.pftrace"), server.capture("large.json")
+    assert server.get(f"/api/captures/{before}/report").status == 200
+    worker, = children(server.process.pid)
+    met, end = [], time.monotonic() + 60
+    while not met:
+        assert time.monotonic() < end, "no process was met while it answered"
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(server.get(f"/api/captures/{before}/call-tree/{after}?weight=wall&symbol={time.monotonic()}")))
+        asking.start()
+        while not met and asking.is_alive():
+            met = children(worker)
+        for child in met:
+            os.kill(child, number)
+        asking.join()
+        if answers[0].status == 200:
+            met = []  # it had ended
+    assert words in answers[0].message, answers[0].message
+    assert children(server.process.pid) == [worker]
+    assert server.get(f"/api/captures/{before}/report?limit=7").status == 200
 
 
 def test_nothing_is_left_behind(view):

@@ -7,7 +7,8 @@ import glob
 import pytest
 
 # Sections of rows, which all three have: their figures must be the same.
-SECTIONS = ("summary", "temporal", "launches", "queue", "kernel", "bandwidth", "idle", "memory", "graphs", "counters")
+SECTIONS = ("summary", "temporal", "launches", "queue", "kernel", "bandwidth", "idle", "memory", "graphs", "counters",
+            "kernel_counters")
 # The same, where --by names them: a recording's report has them only then.
 BY = ("operators", "cpu-operators", "critical-path")
 
@@ -16,9 +17,9 @@ BY = ("operators", "cpu-operators", "critical-path")
 def forms(sonde, tmp_path):
     """forms(command, env) -> the reports of the three, as JSON and as text"""
 
-    def run(*command, env=None):
+    def run(*command, env=None, options=()):
         recording, export, imported = (tmp_path / name for name in ("run.pftrace", "run.json", "imported.pftrace"))
-        sonde("record", "-o", recording, "--", *command, env=env)
+        sonde("record", *options, "-o", recording, "--", *command, env=env)
         sonde("export", "-f", "chrome", "-o", export, recording, check=0)
         sonde("import", "-o", imported, export, check=0)
         return [report_of(path) for path in (recording, export, imported)]
@@ -35,7 +36,7 @@ def forms(sonde, tmp_path):
 
 def causes_of(causes):
     """Samples say what a thread did before a launch: without them that is one cause of idle time."""
-    known = ("blocking_call", "launch", "kernel_wait", "other", "unknown")
+    known = ("blocking_call", "launch", "kernel_wait", "event", "other", "unknown")
     return {"host": sum(time for cause, time in causes.items() if cause not in known),
             **{cause: causes.get(cause, 0) for cause in known}}
 
@@ -50,7 +51,7 @@ def without(row, *prefixes):
 
 
 def section_of(report, name):
-    """Without what only a recording knows: samples, the facts of GPUs, and when it began."""
+    """Without what only a recording knows: samples, the facts of GPUs, when work was handed to one, and when it began."""
     if name == "ranges":
         return [{**row, "samples": None} for row in report[name]["rows"]]
     if name == "summary":
@@ -59,8 +60,10 @@ def section_of(report, name):
         return [{**row, "causes": causes_of({cause["cause"]: cause["idle_ns"] for cause in row["causes"]})}
                 for row in report[name]]
     if name == "kernel":
-        facts = {"theoretical_occupancy": None, "occupancy_limit": None}
+        facts = {"theoretical_occupancy": None, "occupancy_limit": None, "mean_queue_ns": None, "priority": None}
         return {**report[name], "kernels": [{**row, **facts} for row in report[name]["kernels"]]}
+    if name == "launches":  # of its work rows have one moment before the start
+        return [{**row, "submit_ns": None, "queue_ns": None} for row in report[name]]
     if name == "cpu_operators":
         return [{**row, "thread": None if is_of_process(row) else row["thread"]} for row in report[name]]
     if name == "critical_path":
@@ -137,6 +140,14 @@ def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde
         assert graph["pid"] == reports[0][0]["graphs"][0]["pid"]
     (device,) = reports[0][0]["memory"]
     assert (device["device"], device["peak_bytes"], device["unreleased_bytes"]) == ("GPU 0", 1 << 20, 0)
+
+
+def test_counters_of_gpus_are_of_the_same_kernels_in_all_forms(forms, sonde_path):
+    doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
+    library = str(doubles / "libcupti-double-13.so")
+    reports = forms(str(doubles / "cuda-pms"), library, "run", options=["--pm-sampling"], env={"SONDE_CUPTI": library})
+    check_forms(reports)
+    assert len(reports[0][0]["kernel_counters"]["kernels"]) == 2
 
 
 # Its last step does not end.
@@ -292,7 +303,8 @@ def test_recordings_of_ranks_and_what_is_made_of_them_have_one_report(sonde, son
     sonde("import", "-o", tmp_path / "imported.pftrace", *exports, check=0)
     recorded = sonde("report", "--json", both, check=0).json()
     (forward,) = ranges_of(recorded)
-    assert (forward["name"], forward["slowest_rank"], len(forward["ranks"])) == ("forward", 1, 2)
+    slowest = max(forward["ranks"], key=lambda one: one["mean_ns"])["rank"]  # rank 1, but on a busy machine
+    assert (forward["name"], forward["slowest_rank"], len(forward["ranks"])) == ("forward", slowest, 2)
     assert recorded["ranks"]["rows"][0]["kind"] == "step"
     for paths in (exports, [tmp_path / "imported.pftrace"]):
         other = sonde("report", "--json", *paths, check=0).json()

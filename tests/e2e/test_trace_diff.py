@@ -76,3 +76,10 @@ def test_figures_are_of_one_step(sonde, tmp_path):
     assert [(row["name"], row["change_ns"]) for row in changed] == [("aten::mm", 200_000)]
     text = sonde("diff", before, after, check=0).stdout
     assert "What got slower or faster, and why" in text and "A step takes as long as before: 1.00 ms." in text
+
+
+@pytest.mark.parametrize("option", [["--weight", "energy"], ["--weight", "gpu"], ["--per-second"], ["--window", "1"]])
+def test_what_traces_do_not_have_is_refused(sonde, tmp_path, option):
+    before, after = traces(tmp_path / "before.json"), traces(tmp_path / "after.json")
+    done = sonde("diff", *option, before, after, check=2)
+    assert done.stderr.count("\n") <= 2 and f"{' '.join(option[:1])}" in done.stderr and "is for recordings, not for traces" in done.stderr

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays of graphs, and counters, of traces."""
 
+import csv
+
+import pytest
 from trace_files import write_kineto
 
 NODE = 3 << 32  # of graph 3, as CUPTI numbers nodes
@@ -87,3 +90,123 @@ def test_counters_of_a_trace(sonde, tmp_path):
     narrow = sonde("report", "--json", "--by", "counter", "--time", "..0.00001", path, check=0).json()["counters"]
     assert [(row["name"], row["last"]) for row in narrow] == [("power: GPU0", 310.5)]
     assert sonde("report", "--by", "counter", "--csv", path, check=0).stdout.count("\n") == 5
+
+
+def call(name, start_us, duration_us=2, pid=10, **arguments):
+    return {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": pid, "tid": pid, "ts": start_us, "dur": duration_us,
+            "args": {"correlation": int(start_us * 10) + 10_000, **arguments}}
+
+
+def around(category, name, start_us, duration_us, pid=10, **arguments):
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": pid, "ts": start_us, "dur": duration_us, "args": arguments}
+
+
+def capture(start_us, kernels=True):
+    """A module's two operators, each with a call, as ROCm names kernels there."""
+    named = (lambda name: {"kernel": name}) if kernels else (lambda _: {})
+    return [
+        call("hipStreamBeginCapture", start_us),
+        around("python_function", "nn.Module: Linear_0", start_us + 5, 50, **{"Python id": 1}),
+        around("cpu_op", "aten::mm", start_us + 10, 10, **{"Input Dims": [[64, 32], [32, 16]], "Input type": ["float", "float"]}),
+        call("hipLaunchKernel", start_us + 12, **named("gemm")),
+        around("cpu_op", "aten::add", start_us + 30, 10),
+        call("hipLaunchKernel", start_us + 32, **named("add")),
+        call("hipStreamEndCapture", start_us + 60),
+    ]
+
+
+CAPTURED = [("gemm", 5, {}), ("add", 3, {})]
+
+
+def replays(start_us):
+    return [event for number in range(3)
+            for event in replay(number + 1, start_us + 100 * number, CAPTURED, call="hipGraphLaunch")]
+
+
+def operators(report):
+    return [(row["name"], row["count"], row["gpu_ns"])
+            for row in report["operators"]]
+
+
+def check_operators(sonde, *paths):
+    """What the kernels of three replays belong to, and what that costs."""
+    report = sonde("report", "--json", "--by", "operators", *paths, check=0).json()
+    assert operators(report) == [("aten::mm", 3, 15_000), ("aten::add", 3, 9_000)]
+    report = sonde("report", "--json", *paths, check=0).json()
+    (trace,) = report["traces"]
+    assert trace["graph_replays"] == {
+        "captures": 1, "replays": 3, "nodes": 6, "known_nodes": 6, "unclear_nodes": 0, "alike": 0,
+        "no_capture": 0, "no_fit": 0, "several": 0, "streams": 0}
+    kinds = {row["category"]: row["sum_ns"] for row in report["categories"]}
+    assert kinds == {"GEMM": 15_000, "elementwise": 9_000}
+    roofline = sonde("report", "--json", "--by", "roofline", "--peak", "tflops=1,tbps=1", *paths, check=0).json()["roofline"]
+    (matrix,) = [row for row in roofline["operators"] if row["name"] == "aten::mm"]
+    assert (matrix["count"], matrix["flop"]) == (3, 3 * 2 * 64 * 32 * 16)
+    stacks = sonde("export", "-f", "folded", "--weight", "gpu", "-o", "-", *paths, check=0).stdout.splitlines()
+    assert any("Linear_0" in line and "aten::mm" in line and line.endswith("gemm 15000") for line in stacks), stacks
+    return trace
+
+
+def test_operators_of_replays(sonde, tmp_path):
+    """Of a trace with the capture in it, with and without names of kernels there; also when it was imported."""
+    for kernels in (True, False):
+        path = write_kineto(tmp_path / "both.json", capture(100, kernels) + replays(1000))
+        assert check_operators(sonde, path)["rows"] == 16
+    sonde("import", path, "-o", tmp_path / "both.pftrace", check=0)
+    assert operators(sonde("report", "--json", "--by", "operators", tmp_path / "both.pftrace", check=0).json()) == [
+        ("aten::mm", 3, 15_000), ("aten::add", 3, 9_000)]
+    later = sonde("report", "--json", "--by", "operators", "--time", "0.00105..", path, check=0).json()
+    assert operators(later) == [("aten::mm", 1, 5_000), ("aten::add", 1, 3_000)]
+    modules = sonde("report", "--json", "--by", "nn-module", path, check=0).json()["modules"]
+    assert "Linear" in str(modules)
+    compatible = sonde("report", "--json", "--by", "operators", "--hta-compatible", path, check=0).json()
+    assert compatible["operators"] is None or "aten::mm" not in [row["name"] for row in compatible["operators"]]
+
+
+def test_the_trace_of_the_capture_is_a_second_file(sonde, tmp_path):
+    """Its own rows do not count; a warning says what became of it."""
+    rank = {"distributedInfo": {"rank": 0, "world_size": 1}}
+    captured = write_kineto(tmp_path / "capture.json",
+                            capture(100) + replay(7, 300, [("warm", 9, {})], call="hipLaunchKernel"), **rank)
+    served = write_kineto(tmp_path / "serve.json", replays(1000), **rank)
+    for paths in ([served, captured], [captured, served]):
+        trace = check_operators(sonde, *paths)
+        assert trace["rows"] == 9 and trace["device_works"] == 6
+        done = sonde("report", *paths, check=0)
+        assert f"{captured} has the captures of graphs that {served} replays: 6 nodes" in done.stderr
+        assert "warm" not in done.stdout and "rank 0 of 1" in done.stdout
+    alone = sonde("report", served, check=0).stdout
+    assert "3 of 3 replays of graphs have no operators: the capture is not in the trace." in alone
+    other = write_kineto(tmp_path / "other.json", capture(100), distributedInfo={"rank": 1, "world_size": 2})
+    assert len(sonde("report", "--json", served, other, check=0).json()["traces"]) == 2
+
+
+TRACELENS = {  # nodes of replays in each
+    "sglang_decode": (1, 544),
+    "vllm_decode_full": (1, 421),
+    "vllm_prefilldecode_piecewise": (25, 361),
+    "xdit_flux.1_aiter_sage": (4, 6264),
+}
+
+
+@pytest.mark.parametrize("name", TRACELENS)
+def test_real_traces_read_as_tracelens_reads_them(sonde, shared_traces, name):
+    """Device time by operator is that of TraceLens' own report of the traces that it publishes."""
+    folder = shared_traces / "TraceLens" / "inference" / name
+    if not (paths := [*folder.glob("*.json.gz"), *folder.glob("capture_traces/*.json.gz")]):
+        pytest.skip(f"there are no traces of TraceLens in {folder}: they are in its repository's tests/traces/inference")
+    report = sonde("report", "--json", *paths, check=0).json()
+    (trace,) = report["traces"]
+    found = trace["graph_replays"]
+    assert (found["replays"], found["nodes"], found["known_nodes"], found["alike"]) == (*TRACELENS[name], TRACELENS[name][1], 0)
+    own = {}
+    for row in sonde("report", "--json", "--by", "operators", "--limit", "100000", *paths, check=0).json()["operators"]:
+        own[row["name"]] = own.get(row["name"], 0) + row["gpu_ns"] / 1000
+    theirs = {}
+    with open(folder / "perf_csvs" / "ops_summary.csv", encoding="utf-8") as table:
+        for row in csv.DictReader(table):
+            theirs[row["name"]] = theirs.get(row["name"], 0) + float(row["total_direct_kernel_time_sum"])
+    compared = [name for name in theirs if name in own and name.startswith("aten::")]
+    assert compared
+    for operator in compared:
+        assert own[operator] == pytest.approx(theirs[operator], rel=0.01), operator

@@ -72,7 +72,7 @@ def test_what_the_rows_say(sonde, job):
     cells = row_of(sonde("report", "--by", "operators", job, check=0).stdout, "aten::mm")
     assert cells[:4] == ["810 µs", "180 µs (0)", "360 µs (2)", "9"]
     cells = row_of(sonde("report", "--by", "counter", job, check=0).stdout, "loss")
-    assert cells == ["9", "2", "3", "2 (0)", "4 (2)", "4", "3", "loss"]
+    assert cells == ["9", "2", "3", "2 (0)", "4 (2)", "3", "4", "3", "loss"], "p95: the mean of the ranks'"
     text = sonde("report", "--by", "step", job, check=0).stdout
     assert row_of(text[:text.index("Slowest")], "ProfilerStep")[3:8] == ["600 µs", "700 µs", "600 µs (0)", "800 µs (2)", "700 µs"]
     steps = [line for line in text[text.index("All steps"):].splitlines() if re.match(r" +[0-9]", line)]
@@ -129,6 +129,22 @@ def test_real_ranks(sonde, shared_traces):
     assert not re.search(r"^rank [01] ", whole, re.MULTILINE)
 
 
+def test_shares_of_ranks_of_different_length_are_those_of_the_sums(sonde, tmp_path):
+    """Idle for 800 us of 1,000, and for 50 of 250: 68 % in the answer and in the table, not 50 %. Half of each is a call that blocks."""
+    for rank, (second, duration) in enumerate([(900, 100), (150, 100)]):
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamSynchronize", "pid": 1, "tid": 1, "ts": 110, "dur": second // 2,
+                "args": {"correlation": 9}}
+        events = [*kernel("gemm", 1, -10, 100), call, *kernel("gemm", 2, second - 10, duration)]
+        write_kineto(tmp_path / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+    text = re.sub(r"\n +", " ", sonde("report", tmp_path, check=0).stdout)
+    assert "were idle for 68.0 %" in text and "shares are those of the sums" in text
+    (row,) = [line for line in text[text.index("Temporal breakdown"):].splitlines() if line.startswith("2 ranks")][:1]
+    assert row.split()[2:10] == ["625", "µs", "425", "µs", "68.00", "%", "50.0", "µs"]
+    blocked_ns = sonde("report", "--json", tmp_path, check=0).json()["summary"]["idle_by_cause_ns"]["blocking_call"]
+    (row,) = [line for line in text[text.index("Idle time breakdown"):].splitlines() if line.startswith("2 ranks")][:1]
+    assert f"{blocked_ns / 8500:.2f} %" in row
+
+
 def gloo(start_us, duration_us, name="gloo:all_reduce", **arguments):
     return {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 9, "ts": start_us, "dur": duration_us,
             "args": arguments}
@@ -158,3 +174,31 @@ def test_beside_work_of_a_device_that_communicates_it_stands_for_them(sonde, tmp
     device = kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 1, 50, 100)
     collectives = sonde("report", "--json", job_of_gloo(tmp_path, device), check=0).json()["ranks"]["collectives"]
     assert not any("gloo" in row["name"] for row in collectives["kinds"])
+
+
+def test_ranks_that_are_missing_or_there_twice_are_named(sonde, tmp_path):
+    """In the report, not on standard error alone: a page or a file has no other."""
+    for name, rank in [(f"rank{rank}", rank) for rank in (0, 1, 2, 3, 4, 5, 7)] + [("again", 3)]:
+        write_kineto(tmp_path / f"{name}.json", events_of(0), distributedInfo={"rank": rank, "world_size": 8})
+    done = sonde("report", tmp_path, check=0)
+    sentence = (f"ank 3 is there twice ({tmp_path}/again.json, {tmp_path}/rank3.json) and counts as two ranks; "
+                "rank 6 of 8 is missing: figures over ranks cover the others")
+    assert " · the first of 8 traces of 7 ranks of 8 · " in done.stdout
+    assert f"r{sentence}" in done.stderr and f"R{sentence}." in re.sub(r"\n +", " ", done.stdout)
+    (tmp_path / "again.json").unlink()
+    done = sonde("report", tmp_path, check=0)
+    assert "\nRank 6 of 8 is missing: figures over ranks cover the others.\n" in done.stdout
+    assert "missing: fig" not in sonde("report", "--rank", 5, tmp_path, check=0).stdout
+
+
+def test_many_ranks_that_are_there_several_times_are_counted(sonde, tmp_path):
+    for rank in range(5):
+        for number in range(6 if rank == 4 else 2):
+            write_kineto(tmp_path / f"rank{rank}-{number}.json", events_of(0), distributedInfo={"rank": rank, "world_size": 5})
+    text = re.sub(r"\n +", " ", sonde("report", tmp_path, check=0).stdout)
+    assert "Rank 0 is there twice (" in text and "; 1 more rank is there more than once." in text and "missing: fig" not in text
+    for rank in range(4):
+        for number in range(2):
+            (tmp_path / f"rank{rank}-{number}.json").unlink()
+    text = re.sub(r"\n +", " ", sonde("report", tmp_path, check=0).stdout)
+    assert "Rank 4 is there 6 times (" in text and " and 2 more) and counts as 6 ranks; ranks 0, 1, 2, 3 of 5 are missing" in text

@@ -79,7 +79,7 @@ def read(sonde, *arguments):
 def test_answer_comes_first_then_the_tables(sonde, trace):
     done = sonde("report", trace, check=0)
     lines = done.stdout.splitlines()
-    assert "rank 0 of 1" in lines[0] and "30 rows" in lines[0]
+    assert "rank 0 of 1" in lines[0] and "30 rows · 3.00 ms · 2.95 ms from first to last GPU work" in lines[0]
     assert lines[2] == "Where the GPU time went"
     # Of 2,950 us: 1,500, 300, 150 and 1,000.
     for words in ("computed for 50.8 %", "only communicated for 10.2 %", "only copied for 5.1 %", "idle for 33.9 %"):
@@ -122,6 +122,62 @@ def test_names_of_kernels_that_communicate_can_be_added(sonde, trace):
     assert {kernel["kernel_type"] for kernel in hta if kernel["name"] == "gemm"} == {"COMPUTATION"}
     done = sonde("report", "--comm-kernels", "(", trace, check=2)
     assert "--comm-kernels '('" in done.stderr and "regular expression" in done.stderr
+
+
+def test_what_blocking_calls_waited_for(sonde, tmp_path):
+    """By rows of cuda_sync, which Kineto has with enable_cuda_sync_events: in the table, as a cause, and in the advice."""
+    def sync(name, stream, **arguments):
+        return row("cuda_sync", name, GPU, stream, 70, 1, cuda_sync_kind=name, device=GPU, context=1, stream=stream, **arguments)
+
+    events = [
+        *launch(1, 10, 20, 50), *launch(2, 320, 340, 40, stream=8), *launch(3, 520, 530, 40, stream=9),
+        row("cuda_runtime", "cudaStreamSynchronize", HOST, HOST, 30, 270, correlation=10),
+        sync("Stream Sync", 7, correlation=10),
+        row("cuda_runtime", "cudaDeviceSynchronize", HOST, HOST, 400, 100, correlation=11),
+        sync("Context Sync", -1, correlation=11),
+        row("cuda_runtime", "cudaStreamWaitEvent", HOST, HOST, 21, 1, correlation=12),
+        sync("Stream Wait Event", 8, correlation=12, wait_on_stream=-1, wait_on_cuda_event_record_corr_id=0)]
+    trace = tmp_path / "waits.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    document = read(sonde, trace)
+    waits = {(wait["kind"], wait["waited_for"]): wait for wait in document["device_waits"]}
+    assert {key: wait["waited_ns"] for key, wait in waits.items()} == {
+        ("stream", "stream 7"): 270_000, ("device", "GPU 0"): 100_000, ("stream_wait_event", "event"): None}
+    assert waits["stream_wait_event", "event"]["unknown"] == 1
+    blocked = {part["name"]: (part["idle_ns"], part["waited_for"]) for part in document["host"] if part["cause"] == "blocking_call"}
+    assert blocked == {"cudaStreamSynchronize": (230_000, "stream 7"), "cudaDeviceSynchronize": (100_000, "GPU 0")}
+    (advice,) = [advice for advice in document["advice"] if advice["id"] == "blocking_calls"]
+    assert advice["sentence"].split(" This can")[0].endswith("70 % of the blocked time was waiting for stream 7.")
+    assert read(sonde, "--hta-compatible", trace)["device_waits"] is None
+
+
+def test_what_next_to_nothing_waited_for_is_not_named(sonde, tmp_path):
+    """100 ms of cudaFree(), and 60 µs for a stream: "0 % was waiting for stream 7" would say nothing."""
+    events = [
+        *launch(1, 10, 20, 50), row("cuda_runtime", "cudaFree", HOST, HOST, 80, 100_000, correlation=20),
+        *launch(2, 100_090, 100_100, 50),
+        row("cuda_runtime", "cudaStreamSynchronize", HOST, HOST, 100_110, 100, correlation=10),
+        row("cuda_sync", "Stream Sync", GPU, 7, 100_115, 1, cuda_sync_kind="Stream Sync", device=GPU, context=1, stream=7,
+            correlation=10),
+        *launch(3, 100_300, 100_310, 50)]
+    trace = tmp_path / "free.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    document = read(sonde, trace)
+    assert "stream 7" in {part["waited_for"] for part in document["host"] if part["cause"] == "blocking_call"}
+    (advice,) = [advice for advice in document["advice"] if advice["id"] == "blocking_calls"]
+    assert "cudaFree" in advice["sentence"] and "stream 7" not in advice["sentence"]
+
+
+def test_copies_that_do_not_say_how_much_they_move(sonde, tmp_path):
+    """As in traces of ROCm: how long they took and how fast they were is unknown, not nothing."""
+    trace = tmp_path / "copies.json"
+    copy = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Host -> Device)", "pid": 0, "tid": 7, "dur": 20}
+    events = [{**copy, "ts": 100 * at, "args": {"device": 0, "stream": 7, "correlation": at}} for at in range(1, 4)]
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    (row,) = read(sonde, "--by", "bandwidth", trace)["bandwidth"]
+    assert (row["count"], row["without_bytes"], row["bytes"], row["time_ns"], row["gbps"]) == (3, 3, None, None, None)
+    text = sonde("report", "--by", "bandwidth", trace).stdout
+    assert "3 copies and fills do not say how much they move" in text and " 0 s" not in text
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -462,3 +518,106 @@ def test_every_table_as_csv(sonde, report, ranks, tmp_path):
     assert [row["name"] for row in found["kernel.kernels.csv"]] == [kernel["name"] for kernel in wanted]
     assert [int(row["sum_ns"]) for row in found["kernel.kernels.csv"]] == [kernel["sum_ns"] for kernel in wanted]
     assert len(found["temporal.csv"]) == 2
+
+
+def only_advice(sonde, path):
+    (advice,) = read(sonde, path)["advice"]
+    return advice["id"], advice["sentence"]
+
+
+def test_data_loading_is_advised_where_the_rows_have_it(sonde, tmp_path):
+    """A kernel each millisecond: the host is between launches in the data loader, or in anything else; or in the launch itself."""
+    def write(*, around=None, call_us=2):
+        events = []
+        for i in range(30):
+            at = 1000 * i
+            events += launch(i + 1, at + 10, at + 20 + call_us, 50)
+            events[-2]["dur"] = call_us
+            if around:
+                events += [row("user_annotation", around, HOST, HOST, at + 100, 800), row("cpu_op", "aten::stack", HOST, HOST, at + 200, 600)]
+        path = tmp_path / "idle.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        return path
+
+    name, sentence = only_advice(sonde, write(around="enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"))
+    assert name == "host_bound" and "In 85 % of the time it loaded data: load ahead" in sentence
+    for around in ("forward", None):
+        name, sentence = only_advice(sonde, write(around=around))
+        assert name == "host_bound" and "data" not in sentence
+    name, sentence = only_advice(sonde, write(call_us=900))
+    assert name == "slow_launches" and "The longest: cudaLaunchKernel, 900 µs." in sentence and "data" not in sentence
+
+
+def test_idle_time_before_the_first_work_is_apart(sonde, tmp_path):
+    """600 us from the first row to the first kernel, 350 of them in a call alone; 40 idle between two kernels of 30."""
+    path = tmp_path / "startup.json"
+    path.write_text(json.dumps({"traceEvents": [
+        row("cpu_op", "aten::empty", HOST, HOST, 0, 590),
+        row("cuda_runtime", "cudaFree", HOST, HOST, 100, 450),
+        row("cuda_driver", "cuInit", HOST, HOST, 150, 100),
+        *launch(1, 595, 600, 30), *launch(2, 660, 670, 30)]}))
+    text = " ".join(sonde("report", path, check=0).stdout.split())
+    assert "Before its first work it was idle for 600 µs more, from the first row of a thread on" in text
+    assert "The host was longest in cudaFree (350 µs)." in text
+    summary = read(sonde, path)["summary"]
+    assert (summary["startup_idle_ns"], summary["idle_ns"], summary["kernel_time_ns"]) == (600_000, 40_000, 100_000)
+    path.write_text(json.dumps({"traceEvents": [event for at in range(1, 9) for event in launch(at, at * 100, at * 100 + 5, 30)]}))
+    assert "Before its first" not in sonde("report", path, check=0).stdout and read(sonde, path)["summary"]["startup_idle_ns"] == 5_000
+
+
+def test_idle_time_before_the_first_work_of_a_step(sonde, trace):
+    """Steps of 1,000 us whose first kernel starts after 50."""
+    assert read(sonde, "--step", 2, trace)["summary"]["startup_idle_ns"] == 50_000
+
+
+def python_steps(*, with_work=True):
+    """30 times 1,000 us of main(): 700 us of them in load(), below it PyTorch's own code and an operator; then a kernel."""
+    events = []
+    for i in range(30):
+        at = 1000 * i
+        events += [
+            row("python_function", "train.py(5): main", HOST, HOST, at, 1000),
+            row("python_function", "data/own.py(12): load", HOST, HOST, at + 100, 700),
+            row("python_function", "torch/nn/modules/module.py(1501): _call_impl", HOST, HOST, at + 150, 600),
+            row("cpu_op", "aten::copy_", HOST, HOST, at + 200, 500),
+        ]
+        events += launch(i + 1, at + 900, at + 910, 50) if with_work else []
+    return events
+
+
+def test_the_answer_names_python_functions_and_their_lines(sonde, tmp_path):
+    """The user's own, not PyTorch's, with what they call; where time goes to launches, who launched."""
+    path = tmp_path / "stacks.json"
+    path.write_text(json.dumps({"traceEvents": python_steps()}))
+    text = " ".join(sonde("report", path, check=0).stdout.split())
+    # A gap of 950: 700 are in load(); the other 240 before the launch are in main().
+    assert "Of your Python functions it was in load (data/own.py:12) (74.5 %), main (train.py:5) (25.5 %)." in text
+    (advice,) = read(sonde, path)["advice"]
+    assert advice["id"] == "host_bound" and "Most of it is in aten::copy_. 74 % is in load (data/own.py:12)." in advice["sentence"]
+    busy = [event for i in range(40) for event in launch(i + 1, 100 * i, 100 * i + 5, 95)]
+    path.write_text(json.dumps({"traceEvents": [row("python_function", "train.py(5): main", HOST, HOST, 0, 5000), *busy]}))
+    (advice,) = read(sonde, path)["advice"]
+    assert advice["id"] == "kernels" and "work. 100 % is launched from main (train.py:5)." in advice["sentence"]
+
+
+def test_the_answer_of_the_cpu_names_python_functions_and_their_lines(sonde, tmp_path):
+    path = tmp_path / "stacks.json"
+    path.write_text(json.dumps({"traceEvents": python_steps(with_work=False)}))
+    text = " ".join(sonde("report", path, check=0).stdout.split())
+    assert "Of your Python functions most time was in load (data/own.py:12) (70.0 %), main (train.py:5) (30.0 %), with what they call." in text
+    advice = {advice["id"]: advice["sentence"] for advice in read(sonde, path)["advice"]}
+    assert set(advice) == {"outside_of_operators", "heavy_operators"}
+    assert all("70 % of the time is in load (data/own.py:12)" in text and "with_stack" not in text for text in advice.values())
+
+
+def test_a_median_is_one_thing_in_every_table(sonde, tmp_path):
+    """Two kernels of 100 and 300 us, a step each, which last 500 and 900: of two values it is their mean."""
+    path = tmp_path / "medians.json"
+    path.write_text(json.dumps({"traceEvents": [
+        row("user_annotation", "ProfilerStep#1", HOST, HOST, 0, 500), *launch(1, 10, 20, 100),
+        row("user_annotation", "ProfilerStep#2", HOST, HOST, 1000, 900), *launch(2, 1010, 1020, 300)]}))
+    document = read(sonde, "--include-last-step", path)
+    assert document["kernel"]["kernels"][0]["median_ns"] == 200_000
+    assert document["launches"][0]["gpu_duration_ns"]["p50"] == 200_000
+    (steps,) = document["steps"]["rows"]
+    assert steps["p50_ns"] == 700_000

@@ -221,9 +221,9 @@ def test_a_busy_cpu_is_told_apart(waiting, workload):
 SLEEPS = """
 import time
 def inner():
-    time.sleep(0.3)
+    time.sleep(0.1)
 def outer():
-    for _ in range(3):
+    for _ in range(9):
         inner()
 outer()
 """
@@ -303,7 +303,8 @@ def test_exec_while_a_thread_waits(sonde, tmp_path, mode):
     # 0.4 s of both threads, 0.6 s of the new program, and what a busy machine adds to each.
     slept, reasons = float(done.stdout), data["waiting"]["time_by_reason_ns"]
     assert slept > 1.4
-    assert reasons["sleep"] / 1e9 == pytest.approx(slept, rel=0.05), reasons
+    # Between the sum and the wait's end the thread that calls exec may wait for a CPU.
+    assert 0.95 * slept < reasons["sleep"] / 1e9 < 1.05 * slept + reasons["cpu"] / 1e9, reasons
     assert data["losses"]["recording_complete"]
 
 

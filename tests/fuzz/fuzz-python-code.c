@@ -27,11 +27,11 @@ static void try_record(const struct python_layout *layout, const uint8_t *bytes,
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-	for (uint32_t version = 0x0308; version <= 0x030e; version++) {
+	for (uint32_t version = 0x0308; version <= 0x030f; version++) {
 		const struct python_layout *known = python_table(version);
 		struct python_layout layout = *known;
 		struct strbuf text = {0};
-		bool free_threaded, cut;
+		bool cut;
 
 		try_record(known, bytes, length);
 		python_text(known, bytes, length, &text, &cut);
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 			if (line < -1 || line > UINT32_MAX)
 				abort();
 		}
-		python_debug_offsets(&layout, 0, bytes, length, &free_threaded);
+		python_debug_offsets(&layout, 0, bytes, length);
 		strbuf_done(&text);
 	}
 	return 0;

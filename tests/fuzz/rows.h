@@ -73,6 +73,48 @@ static inline void rows_check_stacks(const struct trace *trace)
 	rows_must(weighed_ns == works_ns);
 }
 
+/* What was in use at devices' peaks, as far as it is memory at all. */
+static inline uint64_t rows_held_bytes(const struct trace_memory_use *use)
+{
+	uint64_t bytes = 0;
+
+	array_foreach (&use->devices, device) {
+		if (trace_memory_is_host(device->type))
+			continue;
+		bytes += MIN(device->peak_unseen, MODEL_MOST_BYTES - bytes);
+		array_foreach (&device->blocks, block)
+			bytes += MIN(block->bytes, MODEL_MOST_BYTES - bytes);
+	}
+	return bytes;
+}
+
+/* All of it has a stack. */
+static inline void rows_check_held(const struct trace *trace, uint64_t bytes)
+{
+	const struct trace_view_options options = {0};
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_weight_spans_ struct weight_spans held = {0};
+	_cleanup_model_ struct model *model = model_new();
+	uint64_t weighed = 0;
+
+	if (!model || trace_view_init(&view, trace, 0, &options) < 0 ||
+		trace_programs_fill_stacks(
+			model, &view, 1, &(struct trace_programs_options){.held = &held}) < 0 ||
+		model_weigh_bytes(model, held.items.items, held.items.count) < 0)
+		return;
+	array_foreach (&model->samples, sample) {
+		const struct model_stack *stack = &model->stacks.items[sample->stack];
+
+		rows_must(sample->stack < model->stacks.count && stack->count >= 2);
+		rows_must(sample->thread < model->threads.count);
+		for (uint32_t i = 0; i < stack->count; i++)
+			rows_must(
+				model->stack_frames.items[stack->first + i] < model->frames.count);
+		weighed += sample->count;
+	}
+	rows_must(weighed == bytes);
+}
+
 static inline void rows_check_memory(const struct trace *trace)
 {
 	_cleanup_trace_memory_ struct trace_memory_use use = {0};
@@ -81,6 +123,8 @@ static inline void rows_check_memory(const struct trace *trace)
 		return;
 	array_foreach (&use.devices, device)
 		rows_must(device->points.count == device->allocations + device->releases);
+	if (use.devices.count)
+		rows_check_held(trace, rows_held_bytes(&use));
 }
 
 static inline int rows_take(void *context, struct trace *trace)

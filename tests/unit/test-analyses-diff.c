@@ -7,6 +7,7 @@
 
 #include "analyses/cpu/diff.h"
 #include "analyses/statistics.h"
+#include "model/weigh.h"
 
 static void assert_near(double value, double expected)
 {
@@ -165,6 +166,26 @@ static void test_without_a_period_shares_are_compared(void **state)
 	diff_done(&diff);
 }
 
+/* 100 and 130 pieces of device work of 1,000 ns each: as many events, not as many nanoseconds. */
+static void test_times_that_were_measured_are_tested_by_events(void **state)
+{
+	struct diff_options options = {
+		.by = BREAKDOWN_FUNCTION, .sort = BREAKDOWN_SORT_SELF, .weight = MODEL_WEIGHT_GPU};
+	struct model *models[] = {
+		make("/a", 100, 0, MODEL_UNIT_NS), make("/b", 130, 0, MODEL_UNIT_NS)};
+	struct diff diff;
+
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++)
+		array_foreach (&models[i]->samples, sample)
+			sample->count = 1000;
+	diff = compare(models[0], models[1], &options);
+	assert_int_equal(diff.before.time_ns, 100000);
+	assert_near(diff.total_time_change, 30000e-9);
+	assert_near(diff.total_time_p, 0.04791275500844769);
+	assert_near(row_named(&diff, "same")->time_q, 0.04791275500844769);
+	diff_done(&diff);
+}
+
 static void test_the_gate(void **state)
 {
 	struct diff_options options = {.by = BREAKDOWN_FUNCTION, .sort = BREAKDOWN_SORT_SELF};
@@ -222,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_total_and_modules),
 		cmocka_unit_test(test_periods_may_differ),
 		cmocka_unit_test(test_without_a_period_shares_are_compared),
+		cmocka_unit_test(test_times_that_were_measured_are_tested_by_events),
 		cmocka_unit_test(test_the_gate),
 		cmocka_unit_test(test_noise_passes_the_gate),
 		cmocka_unit_test(test_faster_passes_the_gate),

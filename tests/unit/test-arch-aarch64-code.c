@@ -12,6 +12,7 @@
 #include "arch/code.h"
 #include ARCH_HEADER(files)
 #include "base/macros.h"
+#include "unwind/cfi.h"
 #include "unwind/frame_state.h"
 
 #define BIT(reg) (1U << (reg))
@@ -231,6 +232,29 @@ static void test_procedure_linkage_table(void **state)
 	assert_false(arch_plt_read(entry + 4, 12, VADDR, &target));
 }
 
+/* glibc's _dl_runtime_resolve(), behind a header that pushed 16 bytes: CFA sp+208, ra at c+8. */
+static void test_the_resolvers_frame(void **state)
+{
+	const struct cfi_saved above = {.kind = CFI_SAVED_AT_CFA, .offset = 8};
+	struct cfi_registers registers = {
+		.cfa = {.kind = CFI_CFA_REGISTER, .reg = ARCH_DWARF_SP, .offset = 208},
+		.ra = above,
+		.second = above};
+	struct unwind_rule rule;
+
+	assert_true(cfi_to_rule(&registers, &rule));
+	assert_int_equal(rule.cfa_offset, 224);
+	assert_int_equal(rule.ra_offset, -8);
+	assert_int_equal(rule.second_offset, -8);
+	assert_int_equal(rule.fp, UNWIND_SAVED_SAME);
+	registers.cfa.offset = -16; /* before its last branch */
+	assert_true(cfi_to_rule(&registers, &rule));
+	assert_int_equal(rule.cfa_offset, 0);
+	registers.ra.offset = -8; /* any other function */
+	assert_true(cfi_to_rule(&registers, &rule));
+	assert_int_equal(rule.cfa_offset, -16);
+}
+
 static void test_signed_addresses(void **state)
 {
 	assert_int_equal(arch_code_address(0x00bcffffdeadbeefULL), 0xffffdeadbeefULL);
@@ -244,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_cut_off_code_is_none),
 		cmocka_unit_test(test_frame_states),
 		cmocka_unit_test(test_procedure_linkage_table),
+		cmocka_unit_test(test_the_resolvers_frame),
 		cmocka_unit_test(test_signed_addresses),
 	};
 

@@ -20,6 +20,8 @@
 
 #include "base/file.h"
 #include "capture-example.h"
+#include "capture/fields.h"
+#include "capture/protobuf.h"
 
 static char folder[64], path[96];
 
@@ -146,6 +148,47 @@ static void test_corrupt_compressed(void **state)
 	assert_string_equal(err.text,
 		"x.pftrace is corrupt at offset 0: a compressed packet does not inflate; copy the "
 		"file again, or record again");
+}
+
+/* In one compressed packet: one that says nothing in so many bytes, and those of a capture. */
+static void compress_behind(size_t padding, const struct strbuf *capture, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf packets = {0}, packet = {0};
+	uLongf deflated;
+	size_t begin, field;
+
+	begin = pb_begin(&packets, TRACE_PACKET);
+	field = pb_begin(&packets, 3000);
+	memset(strbuf_extend(&packets, padding), 0, padding);
+	pb_end(&packets, field);
+	pb_end(&packets, begin);
+	strbuf_add_bytes(&packets, capture->data, capture->length);
+	deflated = compressBound(packets.length);
+	assert_int_equal(compress(strbuf_extend(&packet, deflated), &deflated,
+				 (const Bytef *)packets.data, packets.length),
+		Z_OK);
+	begin = pb_begin(out, TRACE_PACKET);
+	pb_put_bytes(out, PACKET_COMPRESSED, packet.data, deflated);
+	pb_end(out, begin);
+	assert_int_equal(strbuf_status(out), 0);
+}
+
+/* Its length is not known before it is inflated. */
+static void test_large_compressed(void **state)
+{
+	_cleanup_strbuf_ struct strbuf plain = {0}, large = {0}, excess = {0}, one = {0}, two = {0};
+	struct capture_read_result read;
+	struct errmsg err;
+
+	load_example(&plain, true);
+	assert_int_equal(read_bytes(plain.data, plain.length, &one, &read, &err), 0);
+	compress_behind((size_t)3 << 20, &plain, &large);
+	assert_int_equal(read_bytes(large.data, large.length, &two, &read, &err), 0);
+	assert_string_equal(one.data, two.data);
+	strbuf_clear(&two);
+	compress_behind((size_t)16 << 20, &plain, &excess);
+	assert_int_equal(read_bytes(excess.data, excess.length, &two, &read, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "a compressed packet becomes larger than 16 MiB"));
 }
 
 static size_t count_lines(const char *text, const char *start)
@@ -361,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_flips),
 		cmocka_unit_test(test_corrupt_sentence),
 		cmocka_unit_test(test_corrupt_compressed),
+		cmocka_unit_test(test_large_compressed),
 		cmocka_unit_test(test_concatenation),
 		cmocka_unit_test(test_no_captures),
 		cmocka_unit_test(test_no_files),

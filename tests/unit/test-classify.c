@@ -94,6 +94,7 @@ static void test_native_files(void **state)
 		{"[vdso]", MODEL_CLASS_RUNTIME},
 		{"[anon]", MODEL_CLASS_NATIVE},
 		{"/usr/bin/python3.11", MODEL_CLASS_INTERPRETER},
+		{"/usr/local/bin/python3.14t", MODEL_CLASS_INTERPRETER},
 		{"/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", MODEL_CLASS_INTERPRETER},
 		{"/usr/lib/python3.11/lib-dynload/_json.so", MODEL_CLASS_INTERPRETER},
 		{"/usr/bin/python3-config-helper", MODEL_CLASS_NATIVE},

@@ -287,6 +287,10 @@ static void what_does_not_end_together_is_left_out(void **state)
 	analyse(&job);
 	assert_int_equal(job.found.matched, 10);
 	assert_int_equal(job.found.one_sided, 2);
+	assert_int_equal(job.found.left_out.count, 1);
+	assert_string_equal(job.found.left_out.items[0].name, "broadcast");
+	assert_int_equal(job.found.left_out.items[0].parts, 2);
+	assert_int_equal(job.found.left_out.items[0].time_ns, 4 * MS);
 	assert_int_equal(job.found.apart, 1);
 	assert_int_equal(job.found.unmatched, 1);
 	assert_int_equal(collectives_waited_ns(&job.found), 0);
@@ -346,6 +350,10 @@ static void bandwidths_are_nccls(void **state)
 	assert_true(fabs(collective_bus_bandwidth(&kind) - 1.75e9) < 1);
 	kind.name = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL";
 	assert_true(fabs(collective_bus_bandwidth(&kind) - 0.875e9) < 1);
+	kind.name = MODEL_ALL_TO_ALL;
+	assert_true(fabs(collective_bus_bandwidth(&kind) - 0.875e9) < 1);
+	assert_false(collective_is_one_sided(MODEL_ALL_TO_ALL));
+	assert_true(collective_is_one_sided(MODEL_SEND_RECV));
 	kind.name = "barrier";
 	assert_true(isnan(collective_bus_bandwidth(&kind)));
 	kind.name = "_allgather_base";

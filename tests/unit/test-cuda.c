@@ -26,6 +26,8 @@
 #include "wire/ring.h"
 
 #define MAX_SEEN 65536
+/* Of the script "full". */
+#define FULL_KERNELS (WIRE_RING_AT_FIRST / sizeof(struct wire_device_gpu_activity) + 100)
 
 struct named {
 	uint16_t type;
@@ -44,10 +46,13 @@ struct seen {
 	struct wire_device_gpu gpu;
 	struct wire_device_overhead overhead;
 	struct wire_device_memory memory[2];
+	struct wire_device_sync syncs[8];
+	struct wire_device_call calls[4096];
+	char call_names[4096][WIRE_DEVICE_CALL_NAME_BYTES + 1];
 	size_t launch_count, activity_count, graph_count, name_count, note_count, clock_count;
 	struct wire_device_node nodes[16];
 	struct named node_names[16];
-	size_t memory_count, node_count;
+	size_t memory_count, node_count, sync_count, call_count;
 	uint64_t lost;
 	int status; /* of the program */
 };
@@ -57,7 +62,7 @@ static char session[] = "/tmp/sonde-test-cuda.XXXXXX";
 
 /* ---- the session ---- */
 
-static unsigned graph_mode; /* of the next gate */
+static unsigned graph_mode, call_mode, also_recorded; /* of the next gate */
 
 static void make_gate(unsigned state)
 {
@@ -66,7 +71,9 @@ static void make_gate(unsigned state)
 		.version = WIRE_RING_VERSION,
 		.state = state,
 		.is_ready = 1,
-		.graph_mode = (__u8)graph_mode};
+		.graph_mode = (__u8)graph_mode,
+		.call_mode = (__u8)call_mode,
+		.also_recorded = (__u8)also_recorded};
 	struct timespec now;
 	int fd;
 
@@ -104,6 +111,14 @@ static void take_node(const struct wire_device_node *from)
 	assert_true(seen.node_count < 16);
 	seen.nodes[seen.node_count] = *from;
 	memcpy(seen.node_names[seen.node_count++].text, from + 1, from->text_bytes);
+}
+
+static void take_call(const struct wire_device_call *from)
+{
+	assert_true(seen.call_count < 4096);
+	assert_true(sizeof(*from) + from->text_bytes <= from->record.length_bytes);
+	seen.calls[seen.call_count] = *from;
+	memcpy(seen.call_names[seen.call_count++], from + 1, from->text_bytes);
 }
 
 static void take(const struct wire_record *record)
@@ -153,6 +168,13 @@ static void take(const struct wire_record *record)
 		assert_true(seen.memory_count < 2);
 		memcpy(&seen.memory[seen.memory_count++], record, sizeof(*seen.memory));
 		break;
+	case WIRE_RECORD_DEVICE_SYNC:
+		assert_true(seen.sync_count < 8);
+		memcpy(&seen.syncs[seen.sync_count++], record, sizeof(*seen.syncs));
+		break;
+	case WIRE_RECORD_DEVICE_CALL:
+		take_call((const void *)record);
+		break;
 	default:
 		fail_msg("record of unknown type %u", record->type);
 	}
@@ -163,6 +185,7 @@ static enum {
 	READ_NOTHING,
 	READ_ALL,     /* as the collector does */
 	READ_TO_ROOM, /* one record for each that found no room */
+	READ_LATER,   /* none, as a collector that gets no CPU but still lives */
 } reading;
 
 /* The ring file of the program, mapped for as long as it is read. */
@@ -242,15 +265,34 @@ static void read_session(void)
 	ring.file = NULL;
 }
 
+/* Without it a full ring closes the gate. */
+static void beat(void)
+{
+	char path[256];
+	struct timespec now;
+	uint64_t now_ns;
+	int fd;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	snprintf(path, sizeof(path), "%s/" WIRE_GATE_NAME, session);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(
+		pwrite(fd, &now_ns, sizeof(now_ns), offsetof(struct wire_gate, heartbeat_ns)),
+		sizeof(now_ns));
+	close(fd);
+}
+
 static void read_meanwhile(void)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 
+	beat();
 	if (!ring.file)
 		find_ring_file(false);
 	if (ring.file && reading == READ_ALL)
 		read_rings();
-	else if (ring.file)
+	else if (ring.file && reading == READ_TO_ROOM)
 		read_to_room();
 	nanosleep(&pause, NULL);
 }
@@ -742,6 +784,197 @@ static void faulty_at_graph_level(void **state)
 	assert_true(has_note(WIRE_NOTE_FAULTY, "12.4 update 1"));
 }
 
+/* ---- graphs that the device launches ---- */
+
+static void play_device_graphs(const char *cupti, const char *version, const char *answer)
+{
+	const char *settings[] = {
+		"DOUBLE_CUPTI_VERSION", version, "DOUBLE_CUPTI_DEVICE_GRAPHS", answer, NULL};
+
+	graph_mode = WIRE_GRAPH_WHOLE;
+	play_with("device-graphs", WIRE_GATE_OPEN, cupti, settings);
+	graph_mode = WIRE_GRAPH_AUTO;
+	assert_int_equal(seen.status, 0);
+}
+
+/* What the device launched names its launcher, is of no call, and serves no launch. */
+static void graphs_that_the_device_launches(void **state)
+{
+	static const struct {
+		uint32_t graph, launcher;
+		const char *name;
+	} expected[] = {
+		{21, 20, "graph launched on the device by graph 20, fire and forget"},
+		{22, 21, "graph launched on the device by graph 21, sibling"},
+		{21, 21, "graph launched on the device by graph 21, tail"},
+		{22, 22, "graph launched on the device by graph 22, tail"},
+		{23, 99, "graph launched on the device by graph 99"},
+		{24, WIRE_LAUNCHER_UNKNOWN, "graph launched on the device"},
+		{25, 20, "graph launched on the device by graph 20, tail"},
+	};
+	static const struct {
+		const char *cupti, *version;
+	} releases[] = {{DOUBLE_12, "26"}, {DOUBLE_13, "130000"}, {DOUBLE_13, "130500"}};
+
+	also_recorded = WIRE_ALSO_DEVICE_GRAPHS;
+	for (size_t i = 0; i < sizeof(releases) / sizeof(*releases); i++) {
+		play_device_graphs(releases[i].cupti, releases[i].version, "0");
+		assert_int_equal(seen.activity_count, 1 + 7);
+		assert_int_equal(seen.activities[0].graph, 20);
+		assert_int_equal(seen.activities[0].launcher, 0);
+		for (size_t j = 0; j < 7; j++) {
+			const struct wire_device_gpu_activity *one = &seen.activities[j + 1];
+
+			assert_int_equal(one->activity.kind, WIRE_DEVICE_GRAPH);
+			assert_int_equal(one->activity.correlation, 0);
+			assert_int_equal(one->graph, expected[j].graph);
+			assert_int_equal(one->launcher, expected[j].launcher);
+			assert_string_equal(name_of(WIRE_RECORD_DEVICE_NAME, one->activity.name),
+				expected[j].name);
+			assert_int_equal(one->untimed,
+				one->graph == 25 ? WIRE_DEVICE_NO_TIMES : WIRE_DEVICE_TIMED);
+		}
+		assert_int_equal(seen.activities[1].stream, 2U << 24);
+		assert_false(has_note(WIRE_NOTE_REFUSED, "--graph device"));
+	}
+	also_recorded = 0;
+}
+
+static void device_graphs_of_a_later_window(void **state)
+{
+	graph_mode = WIRE_GRAPH_WHOLE;
+	also_recorded = WIRE_ALSO_DEVICE_GRAPHS;
+	play_with("device-graphs-window", WIRE_GATE_CLOSED, DOUBLE_13, NULL);
+	graph_mode = WIRE_GRAPH_AUTO;
+	also_recorded = 0;
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 1 + 7);
+	assert_int_equal(seen.activities[1].graph, 21);
+}
+
+static void device_graphs_are_recorded_on_request(void **state)
+{
+	play_device_graphs(DOUBLE_13, "130500", "0");
+	assert_int_equal(seen.activity_count, 1);
+	assert_false(has_note(WIRE_NOTE_REFUSED, "--graph device"));
+}
+
+/* By a release that has no such records, or with an error: the host's launches are there. */
+static void refusals_of_device_graphs(void **state)
+{
+	also_recorded = WIRE_ALSO_DEVICE_GRAPHS;
+	play_device_graphs(DOUBLE_12, "24", "0");
+	assert_int_equal(seen.activity_count, 1);
+	assert_true(has_note(WIRE_NOTE_REFUSED, "needs CUDA 12.8 or later, and this one is 12.6."));
+	play_device_graphs(DOUBLE_13, "130500", "7");
+	assert_int_equal(seen.activity_count, 1);
+	assert_true(has_note(WIRE_NOTE_REFUSED, "error 7, CUPTI_ERROR_OF_THE_DOUBLE."));
+	also_recorded = 0;
+}
+
+/* ---- graphs by node or as a whole, by measurement ---- */
+
+#define LEVEL_NODES 3
+
+static void play_levels(const char *script, const char *cupti, const char *version,
+	const char *cost, const char *driver)
+{
+	const char *settings[] = {"SONDE_CUDA_FLUSH_MS", "1", "DOUBLE_CUPTI_NODE_COST", cost,
+		"DOUBLE_CUPTI_VERSION", version, driver, "1", NULL};
+
+	play_with(script, WIRE_GATE_OPEN, cupti, settings);
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.lost, 0);
+}
+
+static size_t count_wholes(void)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < seen.activity_count; i++)
+		count += seen.activities[i].activity.kind == WIRE_DEVICE_GRAPH;
+	return count;
+}
+
+/* By node first, then as a whole until both are known; every replay has its record or its nodes. */
+static void check_both_levels(void)
+{
+	size_t wholes = count_wholes();
+
+	assert_true(wholes >= 8);
+	assert_true(seen.activity_count - wholes >= 8 * LEVEL_NODES);
+	assert_int_equal((seen.activity_count - wholes) % LEVEL_NODES, 0);
+	assert_int_equal(launches_of_kind(WIRE_DEVICE_GRAPH),
+		wholes + (seen.activity_count - wholes) / LEVEL_NODES);
+	assert_int_equal(seen.activities[0].activity.kind, WIRE_DEVICE_KERNEL);
+	/* What graphs consist of is reported before it is known how they are timed. */
+	assert_int_equal(seen.node_count, 2 * LEVEL_NODES);
+}
+
+static void levels_where_nodes_are_cheap(void **state)
+{
+	play_levels("levels-2", DOUBLE_13, "130101", "5", "NONE");
+	check_both_levels();
+	assert_true(has_note(WIRE_NOTE_TRACER,
+		"the nodes of graphs stay timed, which adds 5.0 % to a replay (medians of 8 "
+		"replays, graph 20: 0.315 ms by node, 0.300 ms as a whole)"));
+	assert_false(has_note(WIRE_NOTE_FAULTY, "--graph auto"));
+}
+
+/* Also where CUPTI would serve several tools, but the driver does not. */
+static void levels_where_nodes_are_dear(void **state)
+{
+	static const char *const rows[][2] = {
+		{"130101", "NONE"}, {"130500", "DOUBLE_CUPTI_SINGLE"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		play_levels("levels-3", DOUBLE_13, rows[i][0], "50", rows[i][1]);
+		check_both_levels();
+		/* Until nodes are timed again, which the script waits for. */
+		assert_true(count_wholes() >= 50);
+		assert_true(has_note(WIRE_NOTE_FAULTY,
+			"adds 50.0 % to a replay (medians of 8 replays, graph 20: 0.450 ms by "
+			"node, 0.300 ms as a whole). From then on graphs are timed as a whole, "
+			"and nodes in one replay of 50,"));
+	}
+}
+
+/* Nobody would end the sample between windows. */
+static void levels_when_a_window_ends(void **state)
+{
+	play_levels("levels-closed", DOUBLE_13, "130101", "50", "NONE");
+	check_both_levels();
+}
+
+/* A switch would begin another tracing session, or is not possible. */
+static void levels_that_are_not_switched(void **state)
+{
+	static const struct {
+		const char *cupti, *version, *why;
+	} rows[] = {
+		{DOUBLE_12, "28", "wrong correlation ids"},
+		{DOUBLE_13, "130100", "wrong correlation ids"},
+		{DOUBLE_13, "130500", "several tools may trace with this CUPTI"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		play_levels("levels-0", rows[i].cupti, rows[i].version, "50", "NONE");
+		assert_int_equal(count_wholes(), 0);
+		assert_int_equal(seen.activity_count, 200 * LEVEL_NODES);
+		assert_true(has_note(WIRE_NOTE_FAULTY, rows[i].why));
+		assert_true(has_note(WIRE_NOTE_FAULTY,
+			"graph 20 (0.450 ms, median of 8) 33.3 % lie between nodes"));
+	}
+}
+
+/* A graph keeps the level that it was made at: its nodes go on. */
+static void levels_that_do_not_change(void **state)
+{
+	play_levels("levels-2", DOUBLE_13, "130101", "50", "DOUBLE_CUPTI_STICKY");
+	assert_int_equal(count_wholes(), 0);
+	assert_true(has_note(WIRE_NOTE_FAULTY, "CUPTI went on timing them"));
+}
+
 /* Taking back begins another tracing session. */
 static void faulty_when_taken_back(void **state)
 {
@@ -852,6 +1085,56 @@ static void memory_is_told(void **state)
 	assert_true(seen.memory[1].released);
 }
 
+static const struct wire_device_sync *sync_of(unsigned type, size_t number)
+{
+	for (size_t i = 0; i < seen.sync_count; i++)
+		if (seen.syncs[i].sync == type && number-- == 0)
+			return &seen.syncs[i];
+	fail_msg("no wait of type %u", type);
+	return NULL;
+}
+
+static void check_syncs(bool joined)
+{
+	const struct wire_device_sync *wait = sync_of(WIRE_SYNC_WAIT, 0);
+	const struct wire_device_sync *record = sync_of(WIRE_SYNC_RECORD, 0);
+
+	assert_int_equal(seen.sync_count, 5);
+	assert_int_equal(record->event_sync, joined ? 900 : 0);
+	assert_int_equal(wait->event_sync, record->event_sync);
+	assert_int_equal(sync_of(WIRE_SYNC_EVENT, 0)->event_sync, joined ? 901 : 0);
+	assert_int_equal(sync_of(WIRE_SYNC_CONTEXT, 0)->event_sync, 0);
+	assert_int_equal(record->stream, 7);
+	assert_int_equal(wait->stream, 8);
+	assert_int_equal(wait->event, 40);
+	assert_int_equal(sync_of(WIRE_SYNC_EVENT, 0)->stream, WIRE_SYNC_NO_STREAM);
+	assert_true(sync_of(WIRE_SYNC_EVENT, 0)->start && !wait->start && !record->start);
+	assert_int_equal(seen.call_count, 3);
+	assert_string_equal(seen.call_names[0], "cudaEventRecord");
+	assert_string_equal(seen.call_names[1], "cudaStreamWaitEvent");
+	assert_int_equal(seen.calls[0].correlation, record->correlation);
+	assert_int_equal(seen.calls[1].correlation, wait->correlation);
+	/* Of the host's waits the launch says who waited. */
+	assert_int_equal(seen.launches[1].kind, WIRE_DEVICE_WAIT);
+	assert_int_equal(seen.launches[1].correlation, sync_of(WIRE_SYNC_EVENT, 0)->correlation);
+	assert_int_equal(seen.activity_count, 1);
+	assert_int_equal(seen.counts.activities, 1);
+}
+
+static void waits_are_told(void **state)
+{
+	play("sync");
+	check_syncs(true);
+}
+
+static void waits_are_told_before_12_8(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_VERSION", "18", NULL};
+
+	play_with("sync-before-12.8", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	check_syncs(false);
+}
+
 static void writer_waits_for_room(void **state)
 {
 	reading = READ_ALL;
@@ -875,6 +1158,38 @@ static void writer_finds_hardly_room(void **state)
 	assert_int_equal(seen.counts.waited_out, 0);
 	assert_true(seen.lost > 0);
 	assert_int_equal(seen.counts.repeated, seen.lost);
+}
+
+/* The counts of the end find room in a ring that is full, and of which nothing was ever read. */
+static void counts_come_where_nobody_reads(void **state)
+{
+	reading = READ_LATER;
+	play("full");
+	reading = READ_NOTHING;
+	assert_int_equal(seen.status, 0);
+	assert_true(seen.activity_count < seen.counts.activities);
+	assert_int_equal(seen.counts.activities, FULL_KERNELS);
+	assert_true(seen.activity_count + seen.counts.waited_out >= FULL_KERNELS);
+	/* Notes are tried, too. */
+	assert_true(seen.lost >= seen.counts.repeated + seen.counts.waited_out);
+}
+
+/* The writer has more to read than the program's end can wait for: the rest is counted as lost. */
+static void the_end_counts_what_is_left(void **state)
+{
+	const char *settings[] = {"SONDE_CUDA_FLUSH_MS", "3600000", "SONDE_CUDA_END_MS", "0", NULL};
+
+	reading = READ_ALL;
+	play_with("many", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	reading = READ_NOTHING;
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.counts.launches, 50000);
+	assert_int_equal(seen.counts.activities, 50000);
+	assert_true(seen.activity_count < 50000);
+	assert_true(seen.counts.waited_out > 0);
+	/* Pairs of clocks can be lost, too. */
+	assert_true(seen.activity_count + seen.counts.waited_out >= 50000);
+	assert_true(seen.lost >= seen.counts.repeated + seen.counts.waited_out);
 }
 
 /* ---- which libcupti ---- */
@@ -995,6 +1310,99 @@ static int remove_session(void **state)
 	return rmdir(session);
 }
 
+/* ---- calls that launch nothing ---- */
+
+static void play_all_calls(const char *script, unsigned gate)
+{
+	call_mode = WIRE_CALLS_ALL;
+	play_with(script, gate, DOUBLE_13, NULL);
+	call_mode = WIRE_CALLS_LAUNCHES;
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.lost, 0);
+}
+
+/* The number of the first call of this name from `from` on. */
+static size_t call_named(const char *name, size_t from)
+{
+	for (size_t i = from; i < seen.call_count; i++)
+		if (strcmp(seen.call_names[i], name) == 0)
+			return i;
+	fail_msg("no call %s from %zu on", name, from);
+	return 0;
+}
+
+/* The runtime's call and the driver's in it are one; code that is loaded in another is two. */
+static void all_calls_are_told(void **state)
+{
+	const struct wire_device_call *alloc;
+	size_t at;
+
+	play_all_calls("calls", WIRE_GATE_OPEN);
+	assert_int_equal(seen.launch_count, 1);
+	assert_int_equal(seen.call_count, 9);
+	alloc = &seen.calls[call_named("cudaMalloc", 0)];
+	assert_true(!alloc->failed && alloc->correlation && alloc->tid);
+	assert_true(alloc->enter_ns && alloc->enter_ns <= alloc->exit_ns);
+	at = call_named("cuMemAlloc_v2", 0);
+	assert_true(seen.calls[at].failed);
+	assert_false(seen.calls[call_named("cudaEventQuery", 0)].failed);
+	at = call_named("cuLibraryLoadData", 0);
+	assert_string_equal(seen.call_names[at + 1], "cuKernelGetFunction");
+	assert_int_equal(seen.calls[at].correlation, 0); /* that of the launch */
+	assert_true(seen.calls[at].enter_ns >= seen.launches[0].enter_ns);
+	assert_true(seen.calls[at + 1].exit_ns <= seen.launches[0].exit_ns);
+	at = call_named("cudaLibraryLoadData", at);
+	assert_string_equal(seen.call_names[at + 1], "cuModuleLoadData");
+	assert_string_equal(seen.call_names[at + 2], "cudaMalloc");
+	assert_string_equal(seen.call_names[at + 3], "cudaEventRecord");
+}
+
+/* But those that allocate, whoever asks for what. */
+static void other_calls_are_not_told(void **state)
+{
+	static const char *const names[] = {
+		"cudaMalloc", "cuMemAlloc_v2", "cudaMalloc", "cudaEventRecord"};
+
+	play("calls");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.launch_count, 1);
+	assert_int_equal(seen.call_count, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(seen.call_names[i], names[i]);
+	assert_true(seen.calls[1].failed);
+}
+
+static void threads_call_at_once(void **state)
+{
+	play_all_calls("calls-threads", WIRE_GATE_OPEN);
+	assert_int_equal(seen.call_count, 64 * 50);
+	for (size_t i = 0; i < seen.call_count; i++) {
+		const struct wire_device_call *call = &seen.calls[i];
+
+		assert_string_equal(
+			seen.call_names[i], call->correlation % 2 ? "cudaMalloc" : "cudaFree");
+		assert_true(call->enter_ns <= call->exit_ns);
+	}
+}
+
+static void calls_of_a_window(void **state)
+{
+	play_all_calls("calls-window", WIRE_GATE_CLOSED);
+	assert_int_equal(seen.call_count, 2);
+	assert_string_equal(seen.call_names[0], "cudaFree");
+	assert_int_equal(seen.calls[0].correlation & 0xffff, 3);
+	assert_string_equal(seen.call_names[1], "cudaFree");
+	assert_int_equal(seen.calls[1].correlation & 0xffff, 6);
+}
+
+/* The window ended meanwhile, and its last work has not. */
+static void a_call_ends_after_the_window(void **state)
+{
+	play_all_calls("calls-late", WIRE_GATE_CLOSED);
+	assert_true(seen.call_count >= 1);
+	assert_string_equal(seen.call_names[seen.call_count - 1], "cudaMalloc");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1011,6 +1419,10 @@ int main(void)
 		cmocka_unit_test(graph_clones_children_and_bodies),
 		cmocka_unit_test(graph_events_in_a_burst),
 		cmocka_unit_test(graph_level),
+		cmocka_unit_test(graphs_that_the_device_launches),
+		cmocka_unit_test(device_graphs_are_recorded_on_request),
+		cmocka_unit_test(device_graphs_of_a_later_window),
+		cmocka_unit_test(refusals_of_device_graphs),
 		cmocka_unit_test(graph_that_begins_on_the_host),
 		cmocka_unit_test(drains),
 		cmocka_unit_test(graph_destroyed_before_its_records),
@@ -1028,18 +1440,32 @@ int main(void)
 		cmocka_unit_test(no_library),
 		cmocka_unit_test(faulty_versions),
 		cmocka_unit_test(faulty_at_graph_level),
+		cmocka_unit_test(levels_where_nodes_are_cheap),
+		cmocka_unit_test(levels_where_nodes_are_dear),
+		cmocka_unit_test(levels_when_a_window_ends),
+		cmocka_unit_test(levels_that_are_not_switched),
+		cmocka_unit_test(levels_that_do_not_change),
 		cmocka_unit_test(faulty_when_taken_back),
 		cmocka_unit_test(fatal_error_is_told),
 		cmocka_unit_test(threads_launch_at_once),
 		cmocka_unit_test(window_opens_and_closes),
+		cmocka_unit_test(all_calls_are_told),
+		cmocka_unit_test(other_calls_are_not_told),
+		cmocka_unit_test(threads_call_at_once),
+		cmocka_unit_test(calls_of_a_window),
+		cmocka_unit_test(a_call_ends_after_the_window),
 		cmocka_unit_test(late_device_has_its_name),
 		cmocka_unit_test(mig_instances_are_told_apart),
 		cmocka_unit_test(buffers_run_out),
 		cmocka_unit_test(buffers_at_the_end),
 		cmocka_unit_test(long_names_come_whole),
 		cmocka_unit_test(memory_is_told),
+		cmocka_unit_test(waits_are_told),
+		cmocka_unit_test(waits_are_told_before_12_8),
 		cmocka_unit_test(writer_waits_for_room),
 		cmocka_unit_test(writer_finds_hardly_room),
+		cmocka_unit_test(counts_come_where_nobody_reads),
+		cmocka_unit_test(the_end_counts_what_is_left),
 		cmocka_unit_test(wheel_beside_the_runtime),
 		cmocka_unit_test(mapped_one_first),
 		cmocka_unit_test(none_newer_than_the_driver),

@@ -87,13 +87,15 @@ static void packages_of_a_library(void **state)
 	assert_string_equal(folder, "/v/lib/python3.12/site-packages");
 	assert_false(cupti_packages_of("/usr/lib/libcudart.so.12", folder));
 	make_file("p/nvidia/cuda_cupti/lib/libcupti.so.12", "");
+	make_file("p/nvidia/cuda_cupti/lib/libcupti.so.11.8", "");
 	make_file("p/nvidia/cu13/lib/libcupti.so.13", "");
 	make_file("p/nvidia/cu13/lib/libcupti.so.13.0.1", "");
 	assert_false(cupti_try_packages(&search, below_root("p")));
 	assert_false(cupti_try_packages(&search, below_root("p"))); /* not again */
-	assert_int_equal(tried_count, 2);
+	assert_int_equal(tried_count, 3);
 	assert_string_equal(tried[0], "p/nvidia/cu13/lib/libcupti.so.13");
 	assert_string_equal(tried[1], "p/nvidia/cuda_cupti/lib/libcupti.so.12");
+	assert_string_equal(tried[2], "p/nvidia/cuda_cupti/lib/libcupti.so.11.8");
 	assert_int_equal(search.looked_count, 1);
 }
 

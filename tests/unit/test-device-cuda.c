@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's device records: from the records of a process to the capture, and back out of it. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,9 @@ struct seen {
 	struct capture_launch launches[64];
 	struct capture_device_event events[64];
 	char texts[64][64];
-	size_t work_count, launch_count, event_count;
+	struct capture_counter counters[16];
+	char counter_names[16][64];
+	size_t work_count, launch_count, event_count, counter_count;
 };
 
 static int see_work(void *context, const struct capture_device_work *work)
@@ -59,8 +62,21 @@ static int see_event(void *context, const struct capture_device_event *event)
 	return 0;
 }
 
-static const struct capture_visitor visitor = {
-	.device_work = see_work, .launch = see_launch, .device_event = see_event};
+static int see_counter(void *context, const struct capture_counter *counter)
+{
+	struct seen *seen = context;
+
+	seen->counters[seen->counter_count] = *counter;
+	snprintf(seen->counter_names[seen->counter_count], sizeof(*seen->counter_names), "%s",
+		counter->name);
+	seen->counter_count++;
+	return 0;
+}
+
+static const struct capture_visitor visitor = {.device_work = see_work,
+	.launch = see_launch,
+	.device_event = see_event,
+	.counter = see_counter};
 
 struct fixture {
 	struct seen seen;
@@ -204,6 +220,51 @@ static void test_any_order(void **state)
 	assert_in_range(account(fixture)->clock_error_ns, 0, 50);
 }
 
+/* When launches were queued and submitted is as far before the start as the device says. */
+static void test_launch_times(void **state)
+{
+	static const struct {
+		int64_t queued, submitted; /* before the start; 0: not known */
+		uint64_t queued_ns, submit_ns;
+		bool has_priority;
+		int32_t priority;
+	} cases[] = {
+		{3000, 1000, 11 * S - 3000, 11 * S - 1000, true, -5},
+		{0, 1000, 0, 11 * S - 1000, true, 0}, {3000, 0, 0, 0, true, 7},
+		{1000, 3000, 0, 11 * S - 3000, false, 0}, /* queued after it was submitted */
+		{3000, -10, 0, 0, true, INT32_MAX},       /* submitted after it began */
+		{12 * (int64_t)S, 12 * (int64_t)S, 0, 0, true,
+			-INT32_MAX}, /* before the host began */
+	};
+	struct fixture *fixture = *state;
+
+	tell_clock(fixture, 10 * S, 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wire_device_gpu_activity work = kernel(i + 1, 11 * S);
+		uint64_t start = work.activity.start;
+
+		work.activity.queued = cases[i].queued ? start - (uint64_t)cases[i].queued : 0;
+		work.activity.submit =
+			cases[i].submitted ? start - (uint64_t)cases[i].submitted : 0;
+		work.has_priority = cases[i].has_priority;
+		work.priority = cases[i].priority;
+		tell_launch(fixture, i + 1, 11 * S - 2000, WIRE_DEVICE_KERNEL);
+		add(fixture, &work);
+	}
+	tell_clock(fixture, 12 * S, 0);
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(fixture->seen.work_count, sizeof(cases) / sizeof(*cases));
+	for (size_t i = 0; i < fixture->seen.work_count; i++) {
+		const struct capture_device_work *work = &fixture->seen.works[i];
+
+		assert_int_equal(work->queued_ns, cases[i].queued_ns);
+		assert_int_equal(work->submit_ns, cases[i].submit_ns);
+		assert_int_equal(work->priority != 0, cases[i].has_priority);
+		if (work->priority)
+			assert_int_equal(capture_priority_value(work->priority), cases[i].priority);
+	}
+}
+
 /* Work whose launch comes after it was written, and launches without work, for the model to join.
  */
 static void test_late_launches(void **state)
@@ -248,6 +309,36 @@ static void test_graph_launch(void **state)
 	assert_int_equal(fixture->seen.works[2].capture, 102);
 	assert_int_equal(fixture->seen.works[2].graph_node, 20ULL << 32 | 2);
 	assert_int_equal(fixture->seen.launch_count, 1);
+}
+
+/* By the device: no launch is theirs, nor looked for; what was not timed is counted. */
+static void test_graphs_launched_by_the_device(void **state)
+{
+	struct fixture *fixture = *state;
+
+	tell_clock(fixture, 10 * S, 0);
+	tell_launch(fixture, 5, 11 * S - 100, WIRE_DEVICE_GRAPH);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct wire_device_gpu_activity graph = kernel(i ? 0 : 5, 11 * S + i * 2000);
+
+		graph.activity.kind = WIRE_DEVICE_GRAPH;
+		graph.graph = 20 + i;
+		graph.launcher = i == 2 ? WIRE_LAUNCHER_UNKNOWN : i ? 20 : 0;
+		graph.untimed = i == 3 ? WIRE_DEVICE_NO_TIMES : WIRE_DEVICE_TIMED;
+		add(fixture, &graph);
+	}
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(fixture->seen.launch_count, 1);
+	assert_int_equal(fixture->seen.work_count, 3);
+	assert_int_equal(account(fixture)->untimed, 1);
+	for (size_t i = 0; i < 3; i++) {
+		const struct capture_device_work *work = &fixture->seen.works[i];
+
+		assert_int_equal(work->graph, 20 + i);
+		assert_int_equal(work->correlation, i ? 0 : 5);
+		assert_int_equal(work->launcher, i == 2 ? WIRE_LAUNCHER_UNKNOWN : i ? 20 : 0);
+		assert_int_equal(work->registers, 0);
+	}
 }
 
 /* The clock drifts between two pairs, and then jumps. */
@@ -387,8 +478,45 @@ static void test_malformed(void **state)
 		.time = S,
 	};
 
+	struct wire_device_sync sync = {
+		.record = {.type = WIRE_RECORD_DEVICE_SYNC, .length_bytes = sizeof(sync)},
+		.start = 2,
+		.end = 1,
+		.sync = WIRE_SYNC_STREAM,
+	};
+	struct wire_device_call call = {
+		.record = {.type = WIRE_RECORD_DEVICE_CALL, .length_bytes = sizeof(call)},
+		.enter_ns = 1,
+		.exit_ns = 2,
+		.text_bytes = 8,
+	};
+
+	struct wire_device_unified unified = {
+		.record = {.type = WIRE_RECORD_DEVICE_UNIFIED, .length_bytes = sizeof(unified)},
+		.start = S + OFFSET,
+		.type = WIRE_UNIFIED_MAX,
+	};
+
 	add(fixture, &memory); /* before any pair of clocks */
+	add(fixture, &sync);
+	sync.start = 0;
+	sync.sync = WIRE_SYNC_MAX;
+	add(fixture, &sync);
+	add(fixture, &call); /* its name lies beyond it */
+	call.text_bytes = 0;
+	call.exit_ns = 0;
+	add(fixture, &call);
 	tell_clock(fixture, 10 * S, 0);
+	add(fixture, &unified);
+	unified.type = WIRE_UNIFIED_HOST_FAULT;
+	unified.cause = 1; /* it has none */
+	add(fixture, &unified);
+	unified.type = WIRE_UNIFIED_TO_HOST;
+	unified.cause = WIRE_MIGRATION_MAX;
+	add(fixture, &unified);
+	unified.cause = WIRE_MIGRATION_USER;
+	unified.end = unified.start - 1;
+	add(fixture, &unified);
 	bad.activity.device = 1;
 	add(fixture, &bad);
 	bad = kernel(1, 11 * S);
@@ -405,7 +533,7 @@ static void test_malformed(void **state)
 	node.record.length_bytes = 16;
 	add(fixture, &node);
 	write_at(fixture, UINT64_MAX);
-	assert_int_equal(account(fixture)->malformed, 8);
+	assert_int_equal(account(fixture)->malformed, 16);
 	assert_int_equal(fixture->seen.work_count, 0);
 }
 
@@ -479,6 +607,7 @@ static const struct capture_device_work work = {
 	.graph = 20,
 	.graph_node = 20ULL << 32 | 1,
 	.capture = 99,
+	.launcher = WIRE_LAUNCHER_UNKNOWN,
 };
 
 static const struct capture_device_event events[] = {
@@ -499,6 +628,44 @@ static const struct capture_device_event events[] = {
 		.pid = PID,
 		.time_ns = 9,
 		.clock = {.device = 1, .width_ns = 3}},
+	{.kind = CAPTURE_DEVICE_SYNC,
+		.pid = PID,
+		.time_ns = 10,
+		.sync = {.type = WIRE_SYNC_WAIT,
+			.event_sync = 1ULL << 63,
+			.stream = WIRE_SYNC_NO_STREAM}},
+	{.kind = CAPTURE_DEVICE_CALL,
+		.pid = PID,
+		.time_ns = 11,
+		.text = "cudaEventRecord",
+		.call = {.tid = 7, .duration_ns = 5, .failed = 1}},
+	{.kind = CAPTURE_PC_TEXT, .pid = PID, .text = "gemm", .pc_text = {.id = 1U << 31 | 3}},
+	{.kind = CAPTURE_PC,
+		.pid = PID,
+		.time_ns = 12,
+		.pc = {.cubin = 1ULL << 63,
+			.pc_offset = 0x110,
+			.samples = 5,
+			.not_issued = 4,
+			.function = 1U << 31 | 3,
+			.reason = 2,
+			.line = 12}},
+	{.kind = CAPTURE_PC_COUNTS,
+		.pid = PID,
+		.time_ns = 13,
+		.pc_counts = {.samples = 9, .full_reads = 1, .period_cycles = 4096}},
+	{.kind = CAPTURE_UNIFIED_MEMORY,
+		.pid = PID,
+		.time_ns = 12,
+		.unified = {.duration_ns = 7,
+			.address = 1ULL << 47,
+			.value = 65536,
+			.devices = 3,
+			.from = 1,
+			.to = 2,
+			.type = WIRE_UNIFIED_BETWEEN_DEVICES,
+			.cause = WIRE_MIGRATION_EVICTION,
+			.on_host = 1}},
 };
 
 #define EVENTS (sizeof(events) / sizeof(*events))
@@ -537,12 +704,228 @@ static void test_capture_round_trip(void **state)
 	}
 }
 
+/* Of an event, and of a stream that need not wait, no time is known; they are kept all the same. */
+static void test_waits_without_times(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_device_sync sync = {
+		.record = {.type = WIRE_RECORD_DEVICE_SYNC, .length_bytes = sizeof(sync)},
+		.correlation = 3,
+		.stream = 8,
+		.sync = WIRE_SYNC_WAIT,
+	};
+
+	tell_clock(fixture, 10 * S, 0);
+	add(fixture, &sync);
+	sync.sync = WIRE_SYNC_STREAM;
+	sync.start = 9 * S + OFFSET;
+	sync.end = sync.start + 100;
+	add(fixture, &sync);
+	tell_clock(fixture, 11 * S, 0);
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(account(fixture)->malformed, 0);
+	for (size_t i = 0, found = 0; i < fixture->seen.event_count; i++) {
+		const struct capture_device_event *event = &fixture->seen.events[i];
+
+		if (event->kind != CAPTURE_DEVICE_SYNC)
+			continue;
+		assert_int_equal(event->sync.stream, 8);
+		assert_int_equal(event->time_ns, found ? 9 * S : 0);
+		assert_int_equal(event->sync.duration_ns, found ? 100 : 0);
+		found++;
+	}
+}
+
+/* A text is written once, before what has its id; what no honest process writes is left out. */
+static void test_instructions(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_device_pc pc = {
+		.record = {.type = WIRE_RECORD_DEVICE_PC, .length_bytes = sizeof(pc)},
+		.time_ns = 10 * S,
+		.pc_offset = 0x20,
+		.samples = 7,
+		.not_issued = 7,
+		.function = NAME,
+		.reason = NAME,
+		.file = 99, /* never defined */
+		.line = 3,
+	};
+	size_t texts = 0, pcs = 0;
+
+	define(fixture, WIRE_RECORD_DEVICE_NAME, NAME, "gemm");
+	add(fixture, &pc);
+	pc.pc_offset = 0x30;
+	add(fixture, &pc);
+	pc.not_issued = 8;
+	add(fixture, &pc);
+	pc.not_issued = 0;
+	pc.time_ns = 0;
+	add(fixture, &pc);
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(account(fixture)->malformed, 2);
+	for (size_t i = 0; i < fixture->seen.event_count; i++) {
+		const struct capture_device_event *event = &fixture->seen.events[i];
+
+		texts += event->kind == CAPTURE_PC_TEXT;
+		if (event->kind != CAPTURE_PC)
+			continue;
+		assert_int_equal(texts, 1);
+		assert_int_equal(event->pc.pc_offset, pcs++ ? 0x30 : 0x20);
+		assert_int_equal(event->pc.function, NAME);
+		assert_int_equal(event->pc.file, 0);
+	}
+	assert_int_equal(pcs, 2);
+}
+
+/* As headers of CUDA spell them, not as its libraries do. */
+static void test_names_of_calls(void **state)
+{
+	static const char *const names[][2] = {
+		{"cuMemAlloc_v2", "cuMemAlloc"},
+		{"cudaMallocAsync_ptsz_v11020", "cudaMallocAsync"},
+		{"cuMemFreeAsync_ptsz", "cuMemFreeAsync"},
+		{"cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoD"},
+		{"cudaGraphExecMemcpyNodeSetParams1D", "cudaGraphExecMemcpyNodeSetParams1D"},
+		{"cuMemsetD2D32", "cuMemsetD2D32"},
+		{"_v2", "_v2"},
+		{"v2", "v2"},
+		{"_ptsz", "_ptsz"},
+		{"a_v2_v3", "a"},
+		{"", ""},
+	};
+	struct fixture *fixture = *state;
+	size_t found = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct {
+			struct wire_device_call call;
+			char text[40];
+		} out = {
+			.call = {.record = {.type = WIRE_RECORD_DEVICE_CALL,
+					 .length_bytes = sizeof(out)},
+				.enter_ns = 10 * S + i,
+				.exit_ns = 11 * S,
+				.text_bytes = (__u32)strlen(names[i][0])},
+		};
+
+		memcpy(out.text, names[i][0], strlen(names[i][0]));
+		add(fixture, &out);
+	}
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(account(fixture)->malformed, 0);
+	for (size_t i = 0; i < fixture->seen.event_count; i++) {
+		if (fixture->seen.events[i].kind == CAPTURE_DEVICE_CALL)
+			assert_string_equal(fixture->seen.texts[i], names[found++][1]);
+	}
+	assert_int_equal(found, ARRAY_SIZE(names));
+}
+
+static void test_unified_memory(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_device_unified unified = {
+		.record = {.type = WIRE_RECORD_DEVICE_UNIFIED, .length_bytes = sizeof(unified)},
+		.start = 9 * S + OFFSET,
+		.end = 9 * S + OFFSET + 100,
+		.address = 0x7000,
+		.value = 4096,
+		.to = WIRE_DEVICE_IDS_OF(8) + 1,
+		.type = WIRE_UNIFIED_TO_DEVICE,
+		.cause = WIRE_MIGRATION_USER,
+	};
+	size_t found = 0;
+
+	tell_clock(fixture, 8 * S, 0);
+	add(fixture, &unified);
+	unified.end = 0;
+	unified.to = unified.cause = 0;
+	unified.type = WIRE_UNIFIED_HOST_FAULT;
+	add(fixture, &unified);
+	tell_clock(fixture, 11 * S, 0);
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(account(fixture)->malformed, 0);
+	for (size_t i = 0; i < fixture->seen.event_count; i++) {
+		const struct capture_device_event *event = &fixture->seen.events[i];
+
+		if (event->kind != CAPTURE_UNIFIED_MEMORY)
+			continue;
+		assert_int_equal(event->time_ns, 9 * S);
+		assert_int_equal(event->unified.duration_ns, found ? 0 : 100);
+		assert_int_equal(event->unified.to, found ? 0 : 1);
+		assert_int_equal(event->unified.value, 4096);
+		found++;
+	}
+	assert_int_equal(found, 2);
+}
+
+static struct wire_device_pm counted(uint64_t start)
+{
+	struct wire_device_pm record = {
+		.record = {.type = WIRE_RECORD_DEVICE_PM, .length_bytes = sizeof(record)},
+		.start = start + OFFSET,
+		.end = start + OFFSET + 1000,
+		.device = WIRE_DEVICE_IDS_OF(8) + 2,
+	};
+	const double nan = NAN;
+
+	for (size_t i = 0; i < WIRE_PM_MAX; i++)
+		memcpy(&record.values[i], &nan, sizeof(nan));
+	return record;
+}
+
+static void set_value(struct wire_device_pm *record, enum wire_pm_counter counter, double value)
+{
+	memcpy(&record->values[counter], &value, sizeof(value));
+}
+
+/* What was not counted is no value; what cannot be is counted as malformed. */
+static void test_counters(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_device_pm record = counted(9 * S);
+	const struct seen *seen = &fixture->seen;
+
+	set_value(&record, WIRE_PM_SM_BUSY, 62.5);
+	set_value(&record, WIRE_PM_PCIE_WRITE_BYTES, 5e9);
+	set_value(&record, WIRE_PM_NVLINK_SENT_BYTES, INFINITY);
+	add(fixture, &record); /* before any pair of clocks */
+	tell_clock(fixture, 8 * S, 0);
+	add(fixture, &record);
+	record.end = record.start;
+	add(fixture, &record);
+	record.end = UINT64_MAX;
+	add(fixture, &record);
+	record = counted(9 * S);
+	record.device = 1; /* of no runtime */
+	add(fixture, &record);
+	record = counted(9 * S);
+	record.record.length_bytes -= 8;
+	add(fixture, &record);
+	tell_clock(fixture, 11 * S, 0);
+	write_at(fixture, UINT64_MAX);
+	assert_int_equal(account(fixture)->malformed, 5);
+	assert_int_equal(seen->counter_count, 2);
+	assert_string_equal(seen->counter_names[0], "GPU 1 SM busy (%)");
+	assert_string_equal(seen->counter_names[1], "GPU 1 PCIe write (GB/s)");
+	assert_true(seen->counters[0].value == 62.5 && seen->counters[1].value == 5);
+	assert_int_equal(seen->counters[0].time_ns, 9 * S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_unified_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_counters, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_any_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_waits_without_times, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_instructions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_names_of_calls, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_launch_times, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_late_launches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_graph_launch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_graphs_launched_by_the_device, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clocks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_after_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_names_in_parts, set_up, tear_down),

@@ -149,6 +149,34 @@ static void test_latency(void **state)
 	assert_true(figure.least == 5 && figure.median == 20 && figure.most == 25);
 }
 
+/* From queueing to submitting, and from that to the start, of launches that have them. */
+static void test_launch_times(void **state)
+{
+	struct capture_device_work works[] = {
+		KERNEL(10, 20, 130, 140),
+		KERNEL(30, 40, 150, 160),
+		KERNEL(50, 60, 170, 180),
+	};
+	_cleanup_launches_ struct launches launches = {0};
+	_cleanup_rows_ struct rows rows;
+	struct trace_describe figure;
+
+	works[0].queued_ns = 15;
+	works[0].submit_ns = 25;
+	works[1].submit_ns = 50;
+	works[2].queued_ns = 55; /* says nothing of the device */
+	rows_init(&rows, works, ARRAY_SIZE(works));
+	assert_int_equal(launches_init(&launches, &rows.view), 0);
+	assert_int_equal(launches_describe(&launches, 0, LAUNCH_SUBMIT, &figure), 0);
+	assert_int_equal(figure.count, 1);
+	assert_true(figure.median == 10);
+	assert_int_equal(launches_describe(&launches, 0, LAUNCH_QUEUE, &figure), 0);
+	assert_int_equal(figure.count, 2);
+	assert_true(figure.least == 100 && figure.most == 105);
+	assert_int_equal(launches_describe(&launches, 0, LAUNCH_CALL, &figure), 0);
+	assert_int_equal(figure.count, 3);
+}
+
 /* Queues of one device, and threads that launch at one moment, are told apart. */
 static void test_queues_and_threads(void **state)
 {
@@ -252,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_queue_depth),
 		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_launch_times),
 		cmocka_unit_test(test_queues_and_threads),
 		cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_launched_by),

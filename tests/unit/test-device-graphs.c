@@ -219,7 +219,7 @@ static void test_graphs(void **state)
 	graph = &graphs.graphs.items[0];
 	assert_int_equal(graph->id, 20);
 	assert_int_equal(graph->source, 10);
-	assert_true(graph->has_capture && !graph->is_whole);
+	assert_true(graph->has_capture && !graph->whole_replays);
 	assert_int_equal(graph->capture_ns, 220);
 	assert_int_equal(graph->captured_nodes, 2);
 	assert_int_equal(graph->capture_bytes, 4096);
@@ -227,6 +227,8 @@ static void test_graphs(void **state)
 	assert_int_equal(graph->replays, 2);
 	assert_int_equal(graph->work_ns, 400);
 	assert_int_equal(graph->span_ns, 1100 + 600);
+	assert_int_equal(graph->median_by_node_ns, (1100 + 600) / 2);
+	assert_int_equal(graph->median_whole_ns, 0);
 	assert_string_equal(function_of(model, graph->capture_frame), "begin");
 	assert_string_equal(function_of(model, graph->replay_frame), "replay");
 	assert_int_equal(graphs.nodes.count, 2);

@@ -231,10 +231,87 @@ static void test_weight(void **state)
 	assert_true(unattributed && kernel);
 }
 
+/* A graph, timed as a whole; `launcher` 0: the host launched it, by the call of `correlation`. */
+struct graph_launch {
+	uint64_t start_ns, correlation;
+	uint32_t pid, gpu, graph, launcher;
+	uint64_t charged_to; /* expected: the correlation; 0: none */
+};
+
+/* Each is charged to the last launch of its launcher that began before it, of its process and GPU.
+ */
+static void test_graphs_launched_by_the_device(void **state)
+{
+	static const struct graph_launch launches[] = {
+		/* In no order, as they come. */
+		{130, 0, PID, 1, 21, 20, 1},
+		{100, 1, PID, 1, 20, 0, 1},
+		{200, 2, PID, 1, 20, 0, 2},
+		{230, 0, PID, 1, 21, 20, 2},
+		{240, 0, PID, 1, 22, 21, 2}, /* by one that the device launched, too */
+		{250, 0, PID, 1, 22, 22, 2}, /* by itself */
+		{260, 0, PID, 1, 21, 99, 0}, /* by one that is not known */
+		{270, 0, PID, 1, 23, 21, 0}, /* by that one's */
+		{100, 0, PID, 1, 21, 20, 1}, /* at the same moment */
+		{210, 0, PID, 2, 21, 20, 0}, /* on another GPU */
+		{210, 5, PID + 1, 1, 20, 0, 5},
+		{215, 0, PID + 1, 1, 24, 20, 5},
+		{220, 0, PID + 1, 1, 24, WIRE_LAUNCHER_UNKNOWN, 0},
+	};
+	const size_t count = sizeof(launches) / sizeof(*launches);
+	const struct capture_session session = {.sonde_version = "",
+		.host = "",
+		.kernel_release = "",
+		.architecture = "",
+		.unwind_mode = "bpf",
+		.launch_stacks = "bpf",
+		.period_ns = 1000000};
+	_cleanup_model_ struct model *model = NULL;
+	struct model_builder *builder;
+
+	assert_int_equal(model_builder_new(&builder), 0);
+	assert_int_equal(model_builder_visitor.session(builder, &session), 0);
+	add_stack(builder);
+	add_launch_stack(builder, PID, 1);
+	add_launch_stack(builder, PID, 2);
+	for (size_t i = 0; i < count; i++) {
+		const struct capture_device_work work = {
+			.start_ns = launches[i].start_ns,
+			.end_ns = launches[i].start_ns + 7,
+			.pid = launches[i].pid,
+			.gpu = launches[i].gpu,
+			.correlation = launches[i].correlation,
+			.kind = WIRE_DEVICE_GRAPH,
+			.name = "",
+			.device = "a device",
+			.queue = (uint32_t)i, /* by which it is found again */
+			.graph = launches[i].graph,
+			.launcher = launches[i].launcher,
+		};
+
+		assert_int_equal(model_builder_visitor.device_work(builder, &work), 0);
+	}
+	assert_int_equal(model_builder_finish(builder, NULL, &model), 0);
+	model_builder_free(builder);
+	assert_int_equal(model->device_works.count, count);
+	assert_int_equal(model->launches.launches, 3);
+	array_foreach (&model->device_works, work) {
+		const struct graph_launch *expected = &launches[work->queue];
+
+		assert_int_equal(work->correlation, expected->charged_to);
+		if (!expected->charged_to)
+			assert_int_equal(work->unattributed, MODEL_LAUNCHED_ON_DEVICE);
+		else
+			assert_int_equal(work->unattributed,
+				expected->charged_to == 5 ? MODEL_NO_STACK : MODEL_ATTRIBUTED);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_joins),
+		cmocka_unit_test(test_graphs_launched_by_the_device),
 		cmocka_unit_test(test_stacks_of_earlier_launches),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_kernels),

@@ -55,8 +55,32 @@ static void test_other_escapes(void **state)
 	check_escape(escape_csv, "@a,b", "\"'@a,b\"");
 	check_escape(escape_csv, "a=b", "a=b");
 	check_escape(escape_lines, "a\x1b[2J\nb\tc\r\n", "a\\x1b[2J\nb\\x09c\\x0d\n");
+	check_escape(escape_shell, "runs/a-1_b.pftrace", "runs/a-1_b.pftrace");
+	check_escape(escape_shell,
+		"gr\xc3\xb6\xc3\x9f"
+		"e",
+		"gr\xc3\xb6\xc3\x9f"
+		"e");
+	check_escape(escape_shell, "my run's.pftrace", "'my run'\\''s.pftrace'");
+	check_escape(escape_shell, "$(reboot)", "'$(reboot)'");
+	check_escape(escape_shell, "~x", "'~x'");
+	check_escape(escape_shell, "-o", "./-o");
+	check_escape(escape_shell, "", "''");
 	check_escape(escape_csv, " x", "\" x\"");
 	check_escape(escape_csv, "\xff,", "\"\xef\xbf\xbd,\"");
+}
+
+static void test_commands_of_several_lines(void **state)
+{
+	check_escape(format_command, "python3 train.py -n 5", "python3 train.py -n 5");
+	check_escape(
+		format_command, "python3 -c import x\nx.y()\n", "python3 -c import x " ELLIPSIS);
+	check_escape(format_command, "python3 -c \r\n\n  import x\nx.y()",
+		"python3 -c import x " ELLIPSIS);
+	check_escape(format_command, "python3 -c import x\n", "python3 -c import x");
+	check_escape(format_command, "sh -c \n", "sh -c ");
+	check_escape(format_command, "\n", "");
+	check_escape(format_command, "", "");
 }
 
 static void check_short(const char *name, size_t columns, const char *expected)
@@ -92,6 +116,10 @@ static void test_shortening(void **state)
 	check_short("abc", 0, "");
 	check_short("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 6,
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" ELLIPSIS "\xc3\xa9");
+	/* Two columns for each character. */
+	check_short("漢字漢字漢字", 7, "漢字" ELLIPSIS "字");
+	check_short("漢字漢字漢字", 6, "漢字" ELLIPSIS);
+	check_short("漢字漢字漢字", 12, "漢字漢字漢字");
 }
 
 /* Shortened together. */
@@ -242,7 +270,7 @@ static void test_csv(void **state)
 	char *text = export_with("csv", NULL);
 
 	assert_non_null(strstr(text,
-		"\r\n0.5,3000000,3,,,,0.833333333,5000000,5,,,,f,true,app,/bin/app,native,f.c,"));
+		"\r\n0.5,3000000,3,,,,,0.833333333,5000000,5,,,,,f,true,app,/bin/app,native,f.c,"));
 	assert_non_null(strstr(text, ",[no stack],false,,,,,\r\n"));
 	free(text);
 }
@@ -523,7 +551,7 @@ static void test_differential_flamegraph(void **state)
 		selected.samples[i] = model->samples.items[i].stack == 1;
 	assert_int_equal(call_tree_add(&tree, 1, model, &selected, CALL_TREE_ROOTS_NONE), 0);
 	assert_int_equal(call_tree_finish(&tree), 0);
-	assert_int_equal(flamegraph_write_diff(&tree, NULL, "a<b", "c", &out), 0);
+	assert_int_equal(flamegraph_write_diff(&tree, MODEL_WEIGHT_CPU, "a<b", "c", &out), 0);
 	assert_non_null(strstr(strbuf_cstr(&out), "a&lt;b \xe2\x86\x92 c"));
 	assert_non_null(strstr(strbuf_cstr(&out), "df r6")); /* g: 2 of 6 before, all after */
 	assert_non_null(strstr(strbuf_cstr(&out), "33.33 % \xe2\x86\x92 after 100.00 %"));
@@ -553,6 +581,7 @@ static void test_paths_keep_their_end(void **state)
 		"\xe2\x80\xa6"
 		"experiments/train.py:80");
 	check_shortened(shorten_path, path, 15, "\xe2\x80\xa6/train.py:80");
+	check_shortened(shorten_path, "/実験/訓練.py:80", 10, "\xe2\x80\xa6練.py:80");
 	check_shortened(shorten_path, path, 6, "\xe2\x80\xa6py:80");
 	check_shortened(shorten_path, path, 1, "\xe2\x80\xa6");
 	check_shortened(shorten_path, path, 0, "");
@@ -622,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_source_is_read_with_care),
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_other_escapes),
+		cmocka_unit_test(test_commands_of_several_lines),
 		cmocka_unit_test(test_shortening),
 		cmocka_unit_test(test_different_names_stay_different),
 		cmocka_unit_test(test_figures),

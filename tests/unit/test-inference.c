@@ -306,9 +306,10 @@ static void test_percentiles(void **state _unused_)
 	for (int i = 200; i > 0; i--)
 		assert_int_equal(array_append(&values.items, i), 0);
 	spread = spread_of(&values);
-	assert_true(spread.p50 == 100 && spread.p90 == 180 && spread.p95 == 190);
+	assert_true(spread.p50 == 100.5 && spread.p90 == 180 && spread.p95 == 190);
 	assert_true(spread.p99 == 198 && spread.maximum == 200 && spread.minimum == 1);
 	assert_true(spread.mean == 100.5);
+	assert_true(spread_of_times(&values).p50 == 100);
 	array_clear(&values.items);
 	assert_int_equal(array_append(&values.items, 3), 0);
 	spread = spread_of(&values);

@@ -291,7 +291,7 @@ static void test_choice_texts(void **state)
 /* 2 ms of gap in each window; the 30 ms between the windows are not one. */
 static void test_idle(void **state)
 {
-	_cleanup_idle_spans_ struct idle_spans idle = {0};
+	_cleanup_weight_spans_ struct weight_spans idle = {0};
 	_cleanup_device_work_ struct device_work work = {0};
 	_cleanup_temporal_ struct temporal temporal = {0};
 	_cleanup_trace_view_ struct trace_view view = {0};

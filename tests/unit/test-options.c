@@ -280,7 +280,8 @@ static void percentages_may_have_their_sign(void **state)
 	assert_true(given.share == 7);
 	for (size_t index = 0; index < ARRAY_SIZE(wrong); index++)
 		assert_refused(
-			"--share takes a number from 0 to 100, not '", "--share", wrong[index]);
+			"--share takes a percentage from 0 to 100, not '", "--share", wrong[index]);
+	assert_refused("not 'x'; try --share 7 or --share 7%", "--share", "x");
 	assert_refused("--seconds takes a number", "--seconds", "5%");
 }
 
@@ -413,6 +414,12 @@ static void wrapping_counts_characters(void **state)
 
 	text_wrap(&text, "ääää öööö  üüüü", 0, 2, 9);
 	assert_string_equal(strbuf_cstr(&text), "ääää öööö\n  üüüü\n");
+	strbuf_clear(&text);
+	text_wrap(&text, "漢字 漢字 e\u0301e", 0, 0, 9);
+	assert_string_equal(strbuf_cstr(&text), "漢字 漢字\ne\u0301e\n");
+	assert_int_equal(text_columns("漢字🚀", strlen("漢字🚀")), 6);
+	assert_int_equal(text_columns("e\u0301", strlen("e\u0301")), 1);
+	assert_int_equal(text_columns("\xe6\xbc", 2), 1); /* cut off, and no character */
 	strbuf_clear(&text);
 	text_wrap(&text, "averyveryverylongword b", 0, 0, 5);
 	assert_string_equal(strbuf_cstr(&text), "averyveryverylongword\nb\n");

@@ -419,6 +419,29 @@ static void test_last_name_counts(void **state)
 	assert_int_equal(count_of(log, "process 8388608"), 2);
 }
 
+/* It launches device work, and is never sampled: its name comes when its program does. */
+static void test_a_process_that_only_wrote_records_has_its_name(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *log;
+
+	assert_int_equal(pipeline_see_process(fixture->pipeline, PID), 0);
+	assert_int_equal(pipeline_process(fixture->pipeline, 20), 0);
+	add_map(fixture, PID, 30, 0x10000, 1, "/lib/first");
+	add_event(fixture, (struct sideband_event){.type = SIDEBAND_COMM,
+				   .time_ns = 40,
+				   .pid = PID,
+				   .name = "program",
+				   .is_exec = true});
+	assert_int_equal(pipeline_see_process(fixture->pipeline, PID), 0);
+	process_all(fixture);
+	assert_int_equal(pipeline_see_process(fixture->pipeline, PID), 0);
+	process_all(fixture);
+	log = read_back(fixture);
+	assert_lines_in_order(log, " program\n");
+	assert_int_equal(count_of(log, "process "), 1);
+}
+
 /* ---- waiting ---- */
 
 /* What the samples of this process run through. Returns its own address, for want of another use.
@@ -971,6 +994,7 @@ int main(void)
 		test(test_forks_and_executions),
 		test(test_names_are_told_once_and_when_they_change),
 		test(test_last_name_counts),
+		test(test_a_process_that_only_wrote_records_has_its_name),
 		test(test_waits_for_names),
 		test(test_waits_with_its_own_mappings),
 		test(test_gives_up),

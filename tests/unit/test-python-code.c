@@ -335,27 +335,69 @@ static void test_other_files(void **state)
 	elf_file_free(elf);
 }
 
+#define COOKIE 0x7970677562656478 /* "xdebugpy" */
+
+/* The first words of 3.14.7's _PyRuntime, built with --disable-gil. */
+static void test_offsets_without_the_interpreter_lock(void **state)
+{
+	uint64_t words[] = {COOKIE, 0x030e07f0, 1, /* header */
+		362368, 784, 808,                  /* runtime */
+		246720, 7280, 7272, 7344, 7360, 7408, 7712, 7696, 7704, 16, 7808, 0, 7832, 7824,
+		8024, 17628,                                          /* interpreter */
+		832, 0, 8, 16, 72, 152, 160, 232, 32,                 /* thread */
+		88, 8, 0, 56, 80, 78, 64, 72,                         /* frame */
+		240, 128, 136, 144, 152, 84, 68, 112, 120, 232, 224}; /* code */
+	struct python_layout layout = *python_table(0x030e);
+
+	assert_null(python_debug_offsets(&layout, 0x030e07f0, (void *)words, sizeof(words)));
+	assert_int_equal(layout.object_shift_bytes, 16);
+	assert_int_equal(layout.text_kind_bit, 8);
+	assert_int_equal(layout.gil_enabled, 0);
+	assert_int_equal(layout.gil_locked, 24);
+	assert_int_equal(layout.frame_bytecode_index, 72);
+	assert_int_equal(layout.code_bytecodes, 224);
+	/* As in builds with the lock: their heads' difference is taken off. */
+	assert_int_equal(layout.code_file_name, 112);
+	assert_int_equal(layout.code_line_table, 136);
+	assert_int_equal(layout.code_first_line, 68);
+	words[40] = 8; /* a file name in the object's head */
+	assert_string_equal(python_debug_offsets(&layout, 0x030e07f0, (void *)words, sizeof(words)),
+		"code_object");
+}
+
+/* Of Debian's 3.15.2, which has more words of threads. */
+static void test_offsets_of_3_15(void **state)
+{
+	uint64_t words[] = {COOKIE, 0x030f02f0, 0, /* header */
+		346568, 912, 936,                  /* runtime */
+		226240, 7272, 7264, 7336, 7352, 7400, 7592, 7576, 7584, 16, 7736, 0, 7752, 7744,
+		7944, 0, /* interpreter */
+		888, 0, 8, 16, 72, 80, 88, 96, 176, 184, 256, 32, 36, 40, 136, 288, 0, /* thread */
+		88, 8, 0, 56, 80, 74, 64, 0,                                           /* frame */
+		216, 112, 120, 128, 136, 68, 52, 96, 104, 208, 0};                     /* code */
+	struct python_layout layout = *python_table(0x030f);
+
+	assert_null(python_debug_offsets(&layout, 0x030f02f0, (void *)words, sizeof(words)));
+	assert_int_equal(layout.object_shift_bytes, 0);
+	assert_int_equal(layout.gil_enabled, PYTHON_ABSENT);
+	assert_int_equal(layout.thread_native_id, 184);
+	assert_int_equal(layout.frame_owner, 74);
+	assert_int_equal(layout.code_line_table, 136);
+}
+
 /* A file of a known version whose structs lie elsewhere, and one of an unknown version. */
 static void test_debug_offsets(void **state)
 {
 	struct python_layout layout = *python_table(0x030d);
 	uint64_t words[80] = {0};
-	bool free_threaded;
 
-	assert_string_equal(python_debug_offsets(&layout, 0x030d00f0, (void *)words, sizeof(words),
-				    &free_threaded),
-		"cookie");
-	memcpy(words, "xdebugpy", 8);
-	assert_string_equal(python_debug_offsets(&layout, 0x030d00f0, (void *)words, sizeof(words),
-				    &free_threaded),
-		"version");
-	words[1] = 0x030d00f0;
-	words[2] = 1;
-	assert_non_null(python_debug_offsets(
-		&layout, 0x030d00f0, (void *)words, sizeof(words), &free_threaded));
-	assert_true(free_threaded);
+	assert_string_equal(
+		python_debug_offsets(&layout, 0x030d00f0, (void *)words, sizeof(words)), "cookie");
+	words[0] = COOKIE;
+	assert_string_equal(
+		python_debug_offsets(&layout, 0x030d00f0, (void *)words, sizeof(words)), "version");
 	assert_null(python_table(0x0307));
-	assert_null(python_table(0x030f));
+	assert_null(python_table(0x0310));
 }
 
 /* ---- texts ---- */
@@ -403,6 +445,8 @@ int main(void)
 		cmocka_unit_test(test_every_python),
 		cmocka_unit_test(test_other_files),
 		cmocka_unit_test(test_debug_offsets),
+		cmocka_unit_test(test_offsets_without_the_interpreter_lock),
+		cmocka_unit_test(test_offsets_of_3_15),
 		cmocka_unit_test(test_texts),
 	};
 

@@ -7,13 +7,18 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +27,8 @@
 #include "sources/target/map_guard.h"
 #include "sources/target/target_rings.h"
 
-#define RECORDS 3000
+#define RECORDS        3000
+#define POPULATE_WRITE 23
 
 struct fixture {
 	struct target_rings *rings;
@@ -131,6 +137,44 @@ static void test_a_late_reader_enlarges_the_ring(void **state)
 	assert_int_equal(wire_ring_usable(ring), 4 * WIRE_RING_AT_FIRST);
 	assert_int_equal(fixture->bad, 0);
 	assert_int_equal(atomic_load(&ring->lost), 0);
+}
+
+/* As before Linux 5.14: the kernel does not know the advice. Only for this process. */
+static int forbid_populate(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, POPULATE_WRITE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = ARRAY_SIZE(code), .filter = code};
+	char page[2 * 4096];
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		return -1;
+	return madvise((void *)(((uintptr_t)page + 4095) & ~(uintptr_t)4095), 4096,
+		       POPULATE_WRITE) < 0 &&
+			       errno == EINVAL
+		       ? 0
+		       : -1;
+}
+
+static int run_without_populate(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_a_late_reader_enlarges_the_ring, set_up, tear_down),
+	};
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		exit(forbid_populate() < 0 ? 2 : cmocka_run_group_tests(tests, NULL, NULL));
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 static void test_a_strangers_file_is_refused(void **state)
@@ -308,5 +352,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_other_memory_still_faults, set_up, tear_down),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) + run_without_populate();
 }

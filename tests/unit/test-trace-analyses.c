@@ -5,6 +5,7 @@
 
 #include "trace-example.h"
 
+#include "analyses/device/calls.h"
 #include "analyses/device/copies.h"
 #include "analyses/device/queue.h"
 #include "analyses/program/ops.h"
@@ -339,6 +340,45 @@ static void work_that_starts_within_its_call_never_waits(void **state)
 	assert_true(queue.streams.items[0].mean == 0);
 }
 
+/* ---- calls ---- */
+
+static const struct call_use *use_of(const struct calls *calls, const char *name)
+{
+	array_foreach (&calls->rows, use) {
+		if (strcmp(use->name, name) == 0)
+			return use;
+	}
+	fail_msg("no call %s", name);
+	return NULL;
+}
+
+/* A moment of a thread counts once, however many calls it is in. */
+static void calls_within_calls(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_calls_ struct calls calls = {0};
+
+	example_host(trace, TRACE_RUNTIME, "cudaLaunchKernel", 1, 100 * US, 50 * US, 1);
+	example_host(trace, TRACE_DRIVER, "cuLibraryLoadData", 1, 110 * US, 30 * US, 0);
+	example_host(trace, TRACE_DRIVER, "cuLibraryGetModule", 1, 120 * US, 5 * US, 0);
+	example_host(trace, TRACE_RUNTIME, "cudaLaunchKernel", 1, 200 * US, 10 * US, 2);
+	example_host(trace, TRACE_RUNTIME, "cudaMalloc", 2, 120 * US, 7 * US, 3);
+	example_host(trace, TRACE_CPU_OP, "aten::empty", 2, 119 * US, 20 * US, 0);
+	view(&own, trace, ours);
+	assert_int_equal(calls_init(&calls, &own), 0);
+	assert_int_equal(calls.rows.count, 4);
+	assert_string_equal(calls.rows.items[0].name, "cudaLaunchKernel");
+	assert_int_equal(calls.rows.items[0].count, 2);
+	assert_int_equal(calls.rows.items[0].total_ns, 60 * US);
+	assert_int_equal(calls.rows.items[0].longest_ns, 50 * US);
+	assert_true(use_of(&calls, "cuLibraryLoadData")->is_load);
+	assert_false(use_of(&calls, "cudaMalloc")->is_load);
+	assert_int_equal(calls.covered_ns, (50 + 10 + 7) * US);
+	assert_int_equal(calls.load_ns, 30 * US);
+	assert_int_equal(calls.others, 0); /* of recordings alone */
+}
+
 /* ---- launches ---- */
 
 static void a_graph_is_one_launch(void **state)
@@ -495,29 +535,38 @@ static void all_work_of_a_graph_belongs_to_its_operator(void **state)
 
 /* ---- the answer ---- */
 
-static void launch_bound_is_told_from_host_bound(void **state)
+static void the_advice_follows_the_cause_of_idle_time(void **state)
 {
-	for (int host = 0; host < 2; host++) {
+	/* Kernels of 2 us: launched every 10 us, or every 500 us, by calls of 6 us or 400 us. */
+	static const struct {
+		int64_t every_us, call_us;
+		unsigned advice;
+	} cases[] = {
+		{10, 6, TRACE_ADVICE_LAUNCH_BOUND},
+		{500, 6, TRACE_ADVICE_HOST_BOUND},
+		{500, 400, TRACE_ADVICE_SLOW_LAUNCHES},
+	};
+
+	(void)state;
+	for (size_t each = 0; each < ARRAY_SIZE(cases); each++) {
 		_cleanup_trace_ struct trace *trace = example_trace_new();
 		_cleanup_trace_view_ struct trace_view own = {0};
 		_cleanup_trace_results_ struct trace_results results = {
 			.definitions = &own_definitions, .views = &own, .count = 1};
 		struct trace_summary summary;
 
-		/* Kernels of 2 us: launched every 10 us, or every 500 us. */
 		for (int i = 0; i < 40; i++) {
-			int64_t at = i * (host ? 500 : 10) * US;
+			int64_t at = i * cases[each].every_us * US, call = cases[each].call_us * US;
 
 			example_launch(
-				trace, "k", 7, at, 6 * US, at + 7 * US, 2 * US, (uint64_t)i + 1);
+				trace, "k", 7, at, call, at + call + US, 2 * US, (uint64_t)i + 1);
 		}
 		view(&own, trace, ours);
 		assert_int_equal(trace_summary_init(&summary, &results), 0);
 		assert_int_equal(summary.devices, 1);
 		assert_int_equal(summary.launches, 40);
 		assert_int_equal(summary.short_launches, 40);
-		assert_int_equal(
-			summary.advice, host ? TRACE_ADVICE_HOST_BOUND : TRACE_ADVICE_LAUNCH_BOUND);
+		assert_int_equal(summary.advice, cases[each].advice);
 	}
 }
 
@@ -559,13 +608,14 @@ int main(void)
 		cmocka_unit_test(host_waits_are_charged_to_the_innermost_row),
 		cmocka_unit_test(a_graph_waits_once_on_each_stream),
 		cmocka_unit_test(work_that_starts_within_its_call_never_waits),
+		cmocka_unit_test(calls_within_calls),
 		cmocka_unit_test(a_graph_is_one_launch),
 		cmocka_unit_test(short_work_and_long_calls_are_counted),
 		cmocka_unit_test(ranks_are_one_table),
 		cmocka_unit_test(copies_are_as_fast_as_bytes_over_time),
 		cmocka_unit_test(work_belongs_to_the_operator_around_its_launch),
 		cmocka_unit_test(all_work_of_a_graph_belongs_to_its_operator),
-		cmocka_unit_test(launch_bound_is_told_from_host_bound),
+		cmocka_unit_test(the_advice_follows_the_cause_of_idle_time),
 		cmocka_unit_test(exposed_communication_and_busy_kernels_are_told),
 	};
 

@@ -178,6 +178,47 @@ static void test_all_kinds_of_rows(void **state)
 	check_round_trip(trace, false);
 }
 
+static const struct trace_op *op_of(const struct trace *trace, const char *name)
+{
+	array_foreach (&trace->events, event) {
+		if (strcmp(trace_text(trace, event->name), name) == 0)
+			return trace_op(trace, event);
+	}
+	fail_msg("no row is called %s", name);
+	return NULL;
+}
+
+/* What analyses look at stays, though the rows that have it have other arguments, too. */
+static void test_without_arguments(void **state)
+{
+	static const char call_with_kernel[] =
+		",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipLaunchKernel\",\"pid\":77,"
+		"\"tid\":78,\"ts\":200,\"dur\":1,\"args\":{\"kernel\":\"gemm\"}}";
+	char events[sizeof(all_kinds) + sizeof(call_with_kernel)];
+	_cleanup_trace_ struct trace *trace = NULL;
+	_cleanup_model_ struct model *model = NULL;
+	const struct trace *read;
+	struct errmsg err = {{0}};
+
+	(void)state;
+	snprintf(events, sizeof(events), "%s%s", all_kinds, call_with_kernel);
+	trace = trace_of(events);
+	write_capture(&trace, 1, false);
+	assert_int_equal(model_load_for_rows(&model, capture_path, false, NULL, NULL, &err), 0);
+	read = model->traces.items[0];
+	assert_false(read->arguments_kept);
+	assert_int_equal(read->events.count, trace->events.count);
+	assert_int_equal(read->works.count, trace->works.count);
+	assert_int_equal(read->flows.count, 2);
+	array_foreach (&read->flows, flow)
+		assert_string_equal(trace_text(read, flow->category_name), TRACE_FLOW_TO_BACKWARD);
+	assert_non_null(op_of(trace, "cudaLaunchKernel"));
+	assert_null(op_of(read, "cudaLaunchKernel"));
+	assert_non_null(op_of(read, "hipLaunchKernel"));
+	assert_string_equal(trace_text(read, op_of(read, "aten::mm")->call_stack), "");
+	assert_string_equal(trace_text(read, op_of(read, "aten::mm")->input_dims), "[[2,3],[]]");
+}
+
 static void test_without_rows(void **state)
 {
 	_cleanup_trace_ struct trace *trace = trace_new("none");
@@ -221,6 +262,42 @@ static void test_long_tracks_that_overlap(void **state)
 	}
 	assert_int_equal(trace_finish(trace), 0);
 	check_round_trip(trace, true);
+}
+
+/* So many that they are put in order in another way. */
+static void test_many_rows(void **state)
+{
+	_cleanup_trace_ struct trace *trace = trace_new("many");
+	uint32_t name, category;
+
+	(void)state;
+	assert_true(intern_add(&trace->strings, "row", 3, &name) > 0);
+	assert_true(intern_add(&trace->strings, "cpu_op", 6, &category) > 0);
+	for (uint32_t track = 0; track < 3; track++)
+		assert_int_equal(
+			array_append(&trace->tracks, (struct trace_track){.pid = 5,
+							     .tid = 6 + track,
+							     .process_sort = TRACE_NO_NUMBER,
+							     .thread_sort = TRACE_NO_NUMBER}),
+			0);
+	for (uint32_t i = 0; i * sizeof(struct trace_event) < (size_t)34 << 20; i++) {
+		struct trace_event event = {
+			.start_ns = i * INT64_C(10000),
+			.duration_ns = i % 10 * INT64_C(1000),
+			.external_id = TRACE_NO_ID,
+			.name = name,
+			.category_name = category,
+			.category = TRACE_CPU_OP,
+			.track = i / 7 % 3,
+			.detail = MODEL_NONE,
+			.file_index = i,
+		};
+
+		if (array_append(&trace->events, event) < 0)
+			fail();
+	}
+	assert_int_equal(trace_finish(trace), 0);
+	check_round_trip(trace, false);
 }
 
 static void test_ranks_in_one_capture(void **state)
@@ -333,8 +410,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_correlations_of_processes_differ),
 		cmocka_unit_test(test_all_kinds_of_rows),
+		cmocka_unit_test(test_without_arguments),
 		cmocka_unit_test(test_without_rows),
 		cmocka_unit_test(test_long_tracks_that_overlap),
+		cmocka_unit_test(test_many_rows),
 		cmocka_unit_test(test_ranks_in_one_capture),
 		cmocka_unit_test(test_real_traces),
 	};

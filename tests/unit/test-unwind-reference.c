@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #include "../support/elf_path.h"
+#include "arch/arch.h"
+#include ARCH_HEADER(files)
 #include "base/file.h"
 #include "table_rules.h"
 
@@ -52,9 +54,9 @@ struct registers {
 
 /* What libdw's description gives for a register. */
 struct value {
-	uint64_t number;
+	uint64_t number, at;
 	bool is_undefined;
-	bool is_saved; /* it was read from memory */
+	bool is_saved; /* it was read from memory, `at` */
 };
 
 struct evaluation {
@@ -172,7 +174,9 @@ static struct value reference_register(
 	evaluation = run_operations(operations, count, registers, cfa);
 	if (evaluation.is_value)
 		return (struct value){.number = evaluation.stack[0]};
-	return (struct value){.number = memory_at(evaluation.stack[0]), .is_saved = true};
+	return (struct value){.number = memory_at(evaluation.stack[0]),
+		.at = evaluation.stack[0],
+		.is_saved = true};
 }
 
 /* Some functions are called with it in another register. */
@@ -228,6 +232,15 @@ static bool saved_agrees(
 	       saved.value == expected.number;
 }
 
+/* What glibc's description of its resolver leaves out of the CFA. */
+static uint64_t left_out(struct value return_address, uint64_t cfa)
+{
+	bool is_above =
+		return_address.is_saved && return_address.at == cfa + ARCH_RESOLVER_LEAVES_OUT - 8;
+
+	return is_above ? ARCH_RESOLVER_LEAVES_OUT : 0;
+}
+
 /* NULL when the step by our rule leads where libdw's description does, else what differs. */
 static const char *compare_step(const struct unwind_rule *rule, Dwarf_Frame *frame,
 	const struct registers *registers, bool is_inferred)
@@ -238,7 +251,7 @@ static const char *compare_step(const struct unwind_rule *rule, Dwarf_Frame *fra
 
 	if (unwind_step(NULL, &unwinding, rule) != UNWIND_CONTINUE)
 		return "the step stops";
-	if (unwinding.sp != cfa)
+	if (unwinding.sp != cfa + left_out(return_address, cfa))
 		return "the CFA differs";
 	/* Read back, as in saved_agrees(). */
 	if (is_inferred && rule->ra == UNWIND_RA_SECOND && return_address.is_saved)

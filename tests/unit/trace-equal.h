@@ -198,6 +198,7 @@ static void assert_same_header(const struct trace *at, const struct trace *bt)
 
 		assert_same(a, b, time_ns);
 		assert_same(a, b, track);
+		assert_same(a, b, device);
 		assert_same_string(at, a, bt, b, name);
 		assert_same_string(at, a, bt, b, series);
 		assert_memory_equal(&a->value, &b->value, sizeof(a->value));

@@ -86,7 +86,7 @@ export interface Report {
 // A call tree: src/query/query.h. Nodes and labels are columns. A node's parent stands before it; the first is the root.
 export interface CallTree {
   weight: string; // --weight
-  unit: "ns" | "uj" | "samples";
+  unit: "ns" | "uj" | "bytes" | "samples";
   paths: string[]; // of one side, or of before and after
   totals: number[]; // of each side
   names: string[]; // of labels

@@ -31,6 +31,12 @@ export function go(place: Parameters<typeof hrefOf>[0], isSame = false): void {
   }
 }
 
+// Is the page still there? For what writes to the address later: a view is told of a new address after it was set.
+export function isAt(place: Place): boolean {
+  const now = parsePlace(location.hash);
+  return now.view === place.view && now.what === place.what && now.query.capture === place.query.capture;
+}
+
 export function usePlace(): Place {
   const [place, setPlace] = useState(() => parsePlace(location.hash));
   useEffect(() => {

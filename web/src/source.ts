@@ -7,7 +7,7 @@ import type { TimelineSource } from "./timeline/source";
 // What leaves something out of a report or a call tree: keys and values of the command line's filters.
 export type Filters = Record<string, string>;
 
-export const WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy"];
+export const WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "gpu-bytes", "cpu+gpu", "energy"];
 export const FILTERS: [string, string][] = [
   ["process", "pid, or pattern of names"],
   ["thread", "tid, or pattern of names"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { hrefOf, parsePlace } from "../src/router";
+import { hrefOf, isAt, parsePlace } from "../src/router";
 import { csvOf, jsonOf } from "../src/save";
 import type { Table } from "../src/report";
 
@@ -9,6 +9,18 @@ test("a place and its address", () => {
   expect(parsePlace(hrefOf(place))).toEqual(place);
   expect(parsePlace("")).toEqual({ view: "", what: "", query: {} });
   expect(hrefOf({ view: "flame", query: { search: "" } })).toBe("#/flame");
+});
+
+test("what writes to the address later knows whether the page went elsewhere", () => {
+  const place = parsePlace("#/steps/rank?n=1&capture=a");
+  const at = (hash: string) => {
+    Object.assign(globalThis, { location: { hash } });
+    return isAt(place);
+  };
+  expect(at("#/steps/rank?capture=a&n=2&metric=3")).toBe(true);
+  expect(at("#/steps/token?capture=a")).toBe(false);
+  expect(at("#/steps/rank?n=1&capture=b")).toBe(false);
+  expect(at("")).toBe(false);
 });
 
 const table: Table = {

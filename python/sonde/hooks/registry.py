@@ -87,7 +87,9 @@ def activate(group: str) -> Set[str]:
 
     Raises ImportError where the extension of the package is missing: without it there is nothing to record with.
     """
-    importlib.import_module("sonde._core")
+    core = importlib.import_module("sonde._core")
+    if getattr(core, "ABSENT", ""):
+        raise ImportError(core.ABSENT)
     hooks = importlib.import_module("sonde.hooks." + group).HOOKS
     for hook in hooks:
         _hooks.setdefault(hook.module, []).append(hook)

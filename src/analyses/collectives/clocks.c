@@ -39,7 +39,7 @@ static int64_t corrected_ns(
 	const struct collective_matches *matches, const struct collective_part *part)
 {
 	const struct collective_clock *clock = &matches->clocks[part->rank];
-	int64_t end_ns = collective_difference_ns(part->end_ns, clock->error_ns);
+	int64_t end_ns = trace_difference_ns(part->end_ns, clock->error_ns);
 	double since_ns = (double)end_ns - (double)matches->middle_ns;
 
 	return collective_shift_ns(end_ns, -clock->drift * since_ns);
@@ -107,7 +107,7 @@ static int read_first(struct estimating *estimating)
 			if (estimating->origins[parts[i].rank] == MODEL_NONE)
 				r = array_append(&estimating->readings,
 					(struct reading){parts[i].rank,
-						{end_ns, collective_difference_ns(
+						{end_ns, trace_difference_ns(
 								 parts[i].end_ns, end_ns)}});
 		}
 	}
@@ -168,7 +168,7 @@ static void relate_to_origins(struct estimating *estimating)
 
 		if (origin == &clocks[i])
 			continue;
-		clocks[i].error_ns = collective_difference_ns(clocks[i].error_ns, origin->error_ns);
+		clocks[i].error_ns = trace_difference_ns(clocks[i].error_ns, origin->error_ns);
 		clocks[i].drift -= origin->drift;
 	}
 	for (uint32_t i = 0; i < estimating->matches->ranks.entries.count; i++) {
@@ -190,7 +190,7 @@ static int refine(struct estimating *estimating)
 		for (uint32_t i = 0; r == 0 && i < match->count; i++)
 			r = array_append(&estimating->readings,
 				(struct reading){parts[i].rank,
-					{end_ns, collective_difference_ns(
+					{end_ns, trace_difference_ns(
 							 corrected_ns(matches, &parts[i]),
 							 end_ns)}});
 	}
@@ -206,8 +206,7 @@ static int refine(struct estimating *estimating)
 static int64_t spread_of(struct estimating *estimating, const struct collective_match *match)
 {
 	end_of(estimating, match); /* sorts them */
-	return MAX(collective_difference_ns(
-			   estimating->values[match->count - 1], estimating->values[0]),
+	return MAX(trace_difference_ns(estimating->values[match->count - 1], estimating->values[0]),
 		(int64_t)0);
 }
 

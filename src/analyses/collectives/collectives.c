@@ -100,7 +100,7 @@ static struct collective_kind kind_of(
 		.name = intern_get(&matches->strings, kind->name),
 		.group = intern_get(&matches->strings, kind->group_name),
 		.kernel = intern_get(&matches->strings, kind->kernel),
-		.elements = kind->elements,
+		.elements = kind->has_bytes ? TRACE_NO_NUMBER : kind->elements,
 		.bytes = match->bytes,
 		.hidden_by = hidden_by(matches, kind->name),
 		.is_call = part->is_call,
@@ -236,6 +236,42 @@ static int add_ranks(struct summing *summing)
 	return r;
 }
 
+static int compare_left_out(const void *left, const void *right)
+{
+	const struct collective_left_out *a = left, *b = right;
+	int order;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	order = strcmp(a->name, b->name);
+	order = order ?: strcmp(a->group, b->group);
+	return order ?: (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+static int add_left_out(struct summing *summing)
+{
+	const struct collective_matches *matches = &summing->matches;
+	struct collectives *collectives = summing->collectives;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < matches->left_out.count; i++) {
+		const struct collective_left_out_parts *parts = &matches->left_out.items[i];
+
+		r = array_append(&collectives->left_out,
+			(struct collective_left_out){
+				.name = intern_get(&matches->strings, parts->key.name),
+				.group = intern_get(&matches->strings, parts->key.group_name),
+				.bytes = parts->key.bytes,
+				.parts = parts->count,
+				.time_ns = parts->time_ns,
+			});
+	}
+	if (collectives->left_out.count)
+		qsort(collectives->left_out.items, collectives->left_out.count,
+			sizeof(*collectives->left_out.items), compare_left_out);
+	return r;
+}
+
 static int sum(struct summing *summing)
 {
 	size_t ranks = summing->matches.ranks.entries.count;
@@ -275,7 +311,10 @@ int collectives_init(
 	collectives->unmatched = summing.matches.unmatched;
 	collectives->apart = summing.matches.apart;
 	collectives->end_error_ns = summing.matches.end_error_ns;
-	if (summing.matches.items.count)
+	collectives->shared = summing.matches.shared;
+	memcpy(collectives->unsized, summing.matches.unsized, sizeof(collectives->unsized));
+	r = add_left_out(&summing);
+	if (r == 0 && summing.matches.items.count)
 		r = sum(&summing);
 	free(summing.ranks);
 	free(summing.lasts);
@@ -293,6 +332,7 @@ void collectives_done(struct collectives *collectives)
 {
 	array_done(&collectives->ranks);
 	array_done(&collectives->kinds);
+	array_done(&collectives->left_out);
 	intern_done(&collectives->strings);
 }
 

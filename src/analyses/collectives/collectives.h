@@ -10,7 +10,8 @@
  * waited. The ends also give the error of each rank's clock, and show parts that do not belong
  * together.
  *
- * Broadcasts, sends and others in which a rank need not wait for all do not count.
+ * Broadcasts, sends and others in which a rank need not wait for all do not count. They are listed
+ * with their size, and with their time, which has what they waited for others in it.
  */
 #pragma once
 
@@ -53,16 +54,28 @@ struct collective_kind {
 	uint64_t last_rank_last; /* how often */
 };
 
+/* Parts of all ranks that do not count, of one name, group and size. Strings are the result's. */
+struct collective_left_out {
+	const char *name, *group; /* ""; likewise */
+	int64_t bytes;            /* of each; TRACE_NO_NUMBER: not known */
+	uint64_t parts, time_ns;
+};
+
 struct collectives {
-	ARRAY_OF(struct collective_rank) ranks; /* those that caused most first */
-	ARRAY_OF(struct collective_kind) kinds; /* those with most waiting first */
-	struct intern strings;                  /* of the kinds */
-	uint64_t matched;                       /* what all figures are of */
-	uint64_t by_sequence;                   /* of them; the others by order */
+	ARRAY_OF(struct collective_rank) ranks;        /* those that caused most first */
+	ARRAY_OF(struct collective_kind) kinds;        /* those with most waiting first */
+	ARRAY_OF(struct collective_left_out) left_out; /* those that took longest first */
+	struct intern strings;                         /* of both */
+	uint64_t matched;                              /* what all figures are of */
+	uint64_t by_sequence;                          /* of them; the others by order */
 	/* What does not count: parts of one rank only; matches whose ends lie apart; parts of
 	 * operations that do not end together. */
 	uint64_t unmatched, apart, one_sided;
-	uint64_t absent;       /* matched, that have or may have ranks that are not here */
+	uint64_t absent; /* matched, that have or may have ranks that are not here */
+	uint64_t shared; /* matched, whose size is that of the ranks that are here */
+	/* Parts of NCCL's kernels in recordings, by what of their size is not known: by enum
+	 * model_size_unknown. */
+	uint64_t unsized[MODEL_SIZE_MAX];
 	uint64_t end_error_ns; /* how far ends lie apart with clocks corrected: the median */
 };
 

@@ -77,6 +77,9 @@ static int64_t bytes_of(const struct collective_part *parts, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		bytes = MAX(bytes, parts[i].bytes);
+	if (parts->is_share && bytes != TRACE_NO_NUMBER &&
+		__builtin_mul_overflow(bytes, (int64_t)count, &bytes))
+		return TRACE_NO_NUMBER;
 	return bytes;
 }
 
@@ -90,13 +93,14 @@ static int add_matches(struct collective_matches *matches)
 		for (next = i + 1;
 			next < matches->parts.count && is_together(&parts[i], &parts[next]);)
 			next++;
-		if (next - i < 2)
+		if (next - i < 2) {
 			matches->unmatched++;
-		else
-			r = array_append(
-				&matches->items, (struct collective_match){.first = (uint32_t)i,
-							 .count = (uint32_t)(next - i),
-							 .bytes = bytes_of(&parts[i], next - i)});
+			continue;
+		}
+		matches->shared += parts[i].is_share;
+		r = array_append(&matches->items, (struct collective_match){.first = (uint32_t)i,
+							  .count = (uint32_t)(next - i),
+							  .bytes = bytes_of(&parts[i], next - i)});
 	}
 	return r;
 }
@@ -136,6 +140,8 @@ void collective_matches_done(struct collective_matches *matches)
 	array_done(&matches->parts);
 	array_done(&matches->items);
 	collective_covers_done(&matches->covers);
+	intern_done(&matches->left_out_keys);
+	array_done(&matches->left_out);
 	free(matches->clocks);
 	matches->clocks = NULL;
 }

@@ -23,13 +23,15 @@ struct collective_part {
 	int64_t bytes;      /* of the message, as NCCL counts it; TRACE_NO_NUMBER: not known */
 	int64_t exposed_ns; /* without a compute kernel beside it */
 	bool is_call;       /* of the host, which waits in it */
+	bool is_share;      /* `bytes` are one rank's, of a message that has them of all ranks */
 };
 
 /* What all parts of a match have in common; compared as bytes. Strings of `strings`. */
 struct collective_match_kind {
 	int64_t elements;           /* TRACE_NO_NUMBER: not known, or they may differ */
 	int64_t group_size;         /* TRACE_NO_NUMBER: not known */
-	uint64_t has_sequence;      /* of the process group */
+	uint32_t has_sequence;      /* of the process group */
+	uint32_t has_bytes;         /* elements are bytes: of what type they are is not known */
 	uint32_t name, kernel;      /* the kernel counts where there is no group */
 	uint32_t group, group_name; /* all that tells it, and the name alone; 0: not known */
 };
@@ -49,6 +51,18 @@ struct collective_clock {
 	bool is_known; /* from the first rank, directly or over others */
 };
 
+/* Parts that are left out because a rank need not wait for all in them: of one name, group and
+ * size.
+ */
+struct collective_left_out_key {
+	int64_t bytes; /* TRACE_NO_NUMBER: not known */
+	uint32_t name, group_name;
+};
+struct collective_left_out_parts {
+	struct collective_left_out_key key;
+	uint64_t count, time_ns;
+};
+
 struct collective_matches {
 	struct intern strings;
 	struct intern ranks; /* keys are struct collective_rank_key */
@@ -58,7 +72,11 @@ struct collective_matches {
 	struct collective_covers covers;
 	struct collective_clock *clocks; /* by id of the rank */
 	int64_t middle_ns;
+	struct intern left_out_keys; /* → index in left_out */
+	ARRAY_OF(struct collective_left_out_parts) left_out;
 	uint64_t one_sided, unmatched, apart, end_error_ns;
+	uint64_t unsized[MODEL_SIZE_MAX]; /* parts of NCCL's kernels, by enum model_size_unknown */
+	uint64_t shared; /* matches that have as many ranks as are here: see is_share */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -103,16 +121,12 @@ static inline int64_t collective_ns_of(double ns)
 }
 static inline int64_t collective_shift_ns(int64_t time_ns, double by_ns)
 {
-	return (int64_t)((uint64_t)time_ns + (uint64_t)collective_ns_of(by_ns));
-}
-static inline int64_t collective_difference_ns(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a - (uint64_t)b);
+	return trace_add_ns(time_ns, collective_ns_of(by_ns));
 }
 /* A negative duration is wrong: it counts as 0. */
 static inline int64_t collective_part_ns(const struct collective_part *part)
 {
-	return MAX(collective_difference_ns(part->end_ns, part->start_ns), (int64_t)0);
+	return MAX(trace_difference_ns(part->end_ns, part->start_ns), (int64_t)0);
 }
 int64_t collective_median_ns(int64_t *values, size_t count); /* sorts them */
 

@@ -55,8 +55,8 @@ int collective_overlap_init(
 	for (size_t i = 0; r == 0 && i < overlap->kernels.count; i++) {
 		const struct trace_view_work *work = &view->works.items[overlap->kernels.items[i]];
 
-		overlap->longest_ns = MAX(overlap->longest_ns,
-			(int64_t)((uint64_t)work->end_ns - (uint64_t)work->start_ns));
+		overlap->longest_ns =
+			MAX(overlap->longest_ns, trace_difference_ns(work->end_ns, work->start_ns));
 		r = add_busy(overlap, work);
 	}
 	return r;
@@ -109,7 +109,7 @@ static int add_cover(struct collective_covers *covers, uint32_t name, uint32_t k
 static size_t first_kernel(const struct collective_overlap *overlap, int64_t start_ns)
 {
 	const struct trace_view_work *works = overlap->view->works.items;
-	int64_t from_ns = (int64_t)((uint64_t)start_ns - (uint64_t)overlap->longest_ns);
+	int64_t from_ns = trace_difference_ns(start_ns, overlap->longest_ns);
 	size_t first = 0, end = overlap->kernels.count;
 
 	while (first < end) {

@@ -144,14 +144,15 @@ static int add_group(struct gathering *gathering, const struct details *details,
 }
 
 /* All-to-all may move another size on each rank. */
-static void add_size(
-	const char *name, const struct details *details, struct collective_match_kind *kind)
+static void add_size(const struct gathering *gathering, const char *name,
+	const struct details *details, struct collective_match_kind *kind)
 {
 	char letters[128];
 
 	add_letters(letters, sizeof(letters), name);
 	if (!strstr(letters, "alltoall"))
 		kind->elements = number_of(details, offsetof(struct trace_collective, in_elements));
+	kind->has_bytes = gathering->view->trace->recorded != NULL;
 }
 
 /* Of the larger buffer; see collective_size.h. */
@@ -167,6 +168,24 @@ static int64_t bytes_of(const struct trace *trace, const struct details *details
 		__builtin_mul_overflow(MAX(in, out), (int64_t)element_bytes, &bytes))
 		return TRACE_NO_NUMBER;
 	return bytes;
+}
+
+/* Of a recording: what NCCL's call says, or why it does not. */
+static void check_size(struct gathering *gathering, const struct details *details,
+	const struct trace_work *row, struct collective_part *part)
+{
+	const struct model *model = gathering->view->trace->recorded;
+	const struct model_device_work *work =
+		model && row && row->recorded ? &model->device_works.items[row->recorded - 1]
+					      : NULL;
+
+	if (!work || !work->collective)
+		return;
+	gathering->matches->unsized[model->collectives.items[work->collective - 1].unknown]++;
+	part->is_share = (number_of(details, offsetof(struct trace_collective, in_elements)) ==
+				 TRACE_NO_NUMBER) !=
+			 (number_of(details, offsetof(struct trace_collective, out_elements)) ==
+				 TRACE_NO_NUMBER);
 }
 
 static int add_kind(struct gathering *gathering, const char *name, const char *kernel,
@@ -191,12 +210,41 @@ static int add_kind(struct gathering *gathering, const char *name, const char *k
 		part->sequence = TRACE_NO_NUMBER; /* of which group is not known */
 	kind.has_sequence = part->sequence != TRACE_NO_NUMBER;
 	if (!kind.has_sequence)
-		add_size(name, details, &kind);
+		add_size(gathering, name, details, &kind);
 	if (!kind.group)
 		r = add_string(gathering, kernel, strcspn(kernel, "("), &kind.kernel);
 	if (r == 0)
 		r = intern_add(&gathering->kinds, &kind, sizeof(kind), &part->kind);
 	return r > 0 ? array_append(&gathering->matches->kinds, kind) : r;
+}
+
+static int leave_out(struct gathering *gathering, const char *name, const struct details *details,
+	const struct collective_part *part)
+{
+	struct collective_matches *matches = gathering->matches;
+	struct collective_left_out_parts parts, *found;
+	struct collective_match_kind kind;
+	uint32_t id;
+	int r;
+
+	memset(&kind, 0, sizeof(kind));
+	r = add_group(gathering, details, &kind);
+	memset(&parts, 0, sizeof(parts));
+	parts.key.bytes = part->bytes;
+	parts.key.group_name = kind.group_name;
+	r = r ?: add_string(gathering, name, strcspn(name, "("), &parts.key.name);
+	if (r < 0)
+		return r;
+	r = intern_add(&matches->left_out_keys, &parts.key, sizeof(parts.key), &id);
+	if (r > 0)
+		r = array_append(&matches->left_out, parts);
+	if (r < 0)
+		return r;
+	matches->one_sided++;
+	found = &matches->left_out.items[id];
+	found->count++;
+	found->time_ns += (uint64_t)collective_part_ns(part);
+	return 0;
 }
 
 static int add_part(struct gathering *gathering, const struct trace_view_work *work)
@@ -223,16 +271,15 @@ static int add_part(struct gathering *gathering, const struct trace_view_work *w
 
 	if (rank.rank == MODEL_NONE || (trace->recorded && !launch))
 		return 0;
-	if (collective_is_one_sided(name)) {
-		gathering->matches->one_sided++;
-		return 0;
-	}
+	if (collective_is_one_sided(name))
+		return leave_out(gathering, name, &details, &part);
 	if (launch && gathering->uses_steps)
 		part.step = rank_step_at(&gathering->steps, rank.rank,
 			rank_common_ns(gathering->views, view, trace_view_start_ns(view, launch)));
 	r = intern_add(&gathering->matches->ranks, &rank, sizeof(rank), &part.rank);
 	if (r >= 0)
 		r = add_kind(gathering, name, kernel, &details, &part);
+	check_size(gathering, &details, trace_work(trace, &trace->events.items[work->row]), &part);
 	if (r == 0)
 		r = add_string(gathering, kernel, strcspn(kernel, "("), &part.kernel);
 	if (r == 0)

@@ -29,6 +29,11 @@ enum avoidable {
 	AVOIDABLE_CPU_WAIT,  /* for a CPU */
 	AVOIDABLE_GIL_WAIT,  /* for Python's interpreter lock */
 	AVOIDABLE_DATA_WAIT, /* for PyTorch's workers that load data */
+	AVOIDABLE_LOCK_WAIT, /* for a mutex or a read-write lock of the C library */
+	/* for a threading.Lock, at a line of the user's own; not in the conditions and queues of
+	 * Python's library, where workers are idle */
+	AVOIDABLE_PYTHON_LOCK_WAIT,
+	AVOIDABLE_LOOP_WAIT, /* in a callback of an event loop, which has others to call */
 	/* These are of no thread: capture/capture.h has their counters. */
 	AVOIDABLE_QUOTA, /* the cgroup had used up its CPUs' time */
 	AVOIDABLE_HEAT,  /* CPUs were slowed down since they were hot */
@@ -40,8 +45,8 @@ struct avoidable_use {
 	uint32_t threads;
 	/*
 	 * The line that most of it is charged to (analyses/cpu/charge.h), and how much of it;
-	 * MODEL_NONE: no stack says. `leaf`: the innermost frame of user space of one of its
-	 * stacks.
+	 * MODEL_NONE: no stack says. `leaf`: the innermost frame of user space of its stacks, in
+	 * the function where most of that line's time was.
 	 */
 	uint32_t frame, leaf;
 	uint64_t frame_ns;
@@ -54,6 +59,13 @@ struct avoidable_uses {
 	/* The thread that held the interpreter lock for most of AVOIDABLE_GIL_WAIT; MODEL_NONE. */
 	uint32_t gil_holder;
 	uint64_t gil_holder_ns;
+	/* The thread that ran, or waited for a CPU, for most of AVOIDABLE_LOCK_WAIT, in the same
+	 * process: who holds such a lock no record says. MODEL_NONE: none did. */
+	uint32_t lock_runner;
+	uint64_t lock_runner_ns;
+	/* The same of AVOIDABLE_PYTHON_LOCK_WAIT, of all threads together that wait so themselves:
+	 * they take turns. May exceed the wait where several ran. */
+	uint64_t python_lock_ran_ns;
 	struct avoidable_use items[AVOIDABLE_MAX];
 };
 

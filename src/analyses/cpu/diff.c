@@ -10,15 +10,17 @@
 #include "analyses/statistics.h"
 #include "base/strbuf.h"
 
-/* Finds or adds the row of a name in a module. */
-static int find_row(struct diff *diff, const char *name, const char *module, uint32_t *ret_row)
+/* Finds or adds the row of a name in a module, at a place in its source. */
+static int find_row(struct diff *diff, const char *name, const char *module, const char *place,
+	uint32_t *ret_row)
 {
 	_cleanup_strbuf_ struct strbuf key = {0};
 	const char *kept;
 	int r;
 
 	strbuf_add_bytes(&key, name, strlen(name) + 1);
-	strbuf_add(&key, module);
+	strbuf_add_bytes(&key, module, strlen(module) + 1);
+	strbuf_add(&key, place);
 	if (strbuf_status(&key) < 0)
 		return -ENOMEM;
 	r = intern_add(&diff->names, key.data, key.length, ret_row);
@@ -26,7 +28,9 @@ static int find_row(struct diff *diff, const char *name, const char *module, uin
 		return r;
 	kept = intern_get(&diff->names, *ret_row);
 	return array_append(
-		&diff->rows, (struct diff_row){.name = kept, .module = kept + strlen(name) + 1});
+		&diff->rows, (struct diff_row){.name = kept,
+				     .module = kept + strlen(name) + 1,
+				     .place = kept + strlen(name) + strlen(module) + 2});
 }
 
 static int row_of_function(
@@ -36,8 +40,35 @@ static int row_of_function(
 	const char *name = model_function_name(model, function);
 
 	if (diff->options.by == BREAKDOWN_MODULE)
-		return find_row(diff, module, module, ret_row);
-	return find_row(diff, name, module, ret_row);
+		return find_row(diff, module, module, "", ret_row);
+	return find_row(diff, name, module, "", ret_row);
+}
+
+static int row_of_line(struct diff *diff, const struct model *model,
+	const struct model_frame *frame, uint32_t *ret_row)
+{
+	_cleanup_strbuf_ struct strbuf place = {0};
+	const char *slash = strrchr(frame->source_file, '/');
+
+	if (!frame->line)
+		return row_of_function(diff, model, frame->function, ret_row);
+	strbuf_addf(&place, "%s:%u", slash ? slash + 1 : frame->source_file, frame->line);
+	if (strbuf_status(&place) < 0)
+		return -ENOMEM;
+	return find_row(diff, model_function_name(model, frame->function),
+		model_function_module(model, frame->function), strbuf_cstr(&place), ret_row);
+}
+
+static int rows_of_lines(struct diff *diff, const struct model *model, uint32_t **ret_rows)
+{
+	_cleanup_free_ uint32_t *by_frame = calloc(model->frames.count + 1, sizeof(*by_frame));
+	int r = by_frame ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < model->frames.count; i++)
+		r = row_of_line(diff, model, &model->frames.items[i], &by_frame[i]);
+	if (r == 0)
+		*ret_rows = TAKE_PTR(by_frame);
+	return r;
 }
 
 /* The row of each frame, by way of its function's. */
@@ -120,7 +151,8 @@ static int count_side(
 	_cleanup_stack_counts_ struct stack_counts stacks = {0};
 	_cleanup_frame_counts_ struct frame_counts counts = {0};
 	_cleanup_free_ uint32_t *rows = NULL;
-	int r = rows_of_frames(diff, model, &rows);
+	int r = diff->options.by == BREAKDOWN_LINE ? rows_of_lines(diff, model, &rows)
+						   : rows_of_frames(diff, model, &rows);
 
 	r = r ?: stack_counts_init(&stacks, model, selected);
 	r = r ?: frame_counts_init(&counts, model, &stacks, rows, diff->rows.count);
@@ -136,36 +168,39 @@ static int count_side(
 }
 
 /* What samples count together, for each of them. */
-static double count_per_event(const struct model *model, const struct selected *selected)
+static double count_per_event(
+	const struct diff *diff, const struct model *model, const struct selected *selected)
 {
 	uint64_t events = 0;
 
-	if (!model->counts_energy)
+	if (diff->options.weight == MODEL_WEIGHT_CPU && !model->counts_energy)
 		return 1;
 	for (size_t i = 0; i < model->samples.count; i++)
 		events += selected->samples[i];
 	return events ? (double)selected->count / (double)events : 1;
 }
 
-static void describe_side(struct diff_side *side, const struct model *model,
-	const struct selected *selected, bool per_second)
+static void describe_side(const struct diff *diff, struct diff_side *side,
+	const struct model *model, const struct selected *selected)
 {
 	uint64_t period = model_has_time(model) ? model_sample_weight_ns(model) : 0;
 	double weight = model->counts_energy ? 1e-6 : (double)period / NS_PER_S;
-	uint64_t seen = model->samples.count, lost = model->stats.values.samples_lost;
+	uint64_t seen = model->stats.values.samples, lost = model->stats.values.samples_lost;
 
 	*side = (struct diff_side){
 		.samples = selected->count,
 		.duration_ns = model_duration_ns(model),
-		.cpu_time_ns = selected->count * period,
+		.has_duration = model_has_duration(model),
+		.time_ns = selected->count * period,
+		.unit_ns = period,
 		.energy_j = model->counts_energy ? (double)selected->count / 1e6 : 0,
-		.per_event = count_per_event(model, selected),
+		.per_event = count_per_event(diff, model, selected),
 		.sample_weight = weight,
 		.lost_share = model->stats.present && seen + lost
 				      ? (double)lost / (double)(seen + lost)
 				      : NAN,
 	};
-	if (per_second)
+	if (diff->options.per_second)
 		side->sample_weight =
 			side->duration_ns ? weight * NS_PER_S / (double)side->duration_ns : 0;
 }
@@ -279,7 +314,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 	if (one != other)
 		return one > other ? -1 : 1;
 	r = strcmp(a->name, b->name);
-	return r ?: strcmp(a->module, b->module);
+	r = r ?: strcmp(a->module, b->module);
+	return r ?: strcmp(a->place, b->place);
 }
 
 static void drop_empty_rows(struct diff *diff)
@@ -321,8 +357,8 @@ int diff_init(struct diff *diff, const struct diff_options *options, const struc
 		.options = *options,
 		.is_energy = before->counts_energy && after->counts_energy,
 	};
-	describe_side(&diff->before, before, before_selected, options->per_second);
-	describe_side(&diff->after, after, after_selected, options->per_second);
+	describe_side(diff, &diff->before, before, before_selected);
+	describe_side(diff, &diff->after, after, after_selected);
 	r = r ?: count_side(diff, before, before_selected, false);
 	r = r ?: count_side(diff, after, after_selected, true);
 	r = r ?: compare_sides(diff);

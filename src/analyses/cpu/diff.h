@@ -2,13 +2,14 @@
 /*
  * What changed between two captures, "before" and "after". Rows are matched by function name and
  * module file name, so that addresses, directories and build ids may differ; functions without a
- * name are matched as one per module.
+ * name are matched as one per module. Lines are matched by their function, file name and number:
+ * what an edit has moved is one row of "before" and another of "after".
  *
  * Two questions, two tests (analyses/statistics.h), each corrected for the number of rows:
  *   share: did the row's part of the samples change? Two proportions.
  *   time:  did its CPU time change? Two counts, each sample standing for its capture's period.
- * Of models that count energy, "time" is energy: samples count microjoules, and the tests take as
- * many events as there were samples.
+ * By another weight "time" is that of waits or of devices, or energy: samples count nanoseconds or
+ * microjoules, and the tests take as many events as there were samples.
  *
  * Both take sampling noise alone into account. They say that these two recordings differ, not that
  * the program does: what differs between runs of the same program is not in them. Timer samples
@@ -26,18 +27,21 @@
 #define DIFF_SIGNIFICANT 0.05 /* false discovery rate, and level of the total's test */
 
 struct diff_options {
-	enum breakdown_by by;     /* BREAKDOWN_FUNCTION or BREAKDOWN_MODULE */
+	enum breakdown_by by;     /* BREAKDOWN_FUNCTION, _MODULE or _LINE */
 	enum breakdown_sort sort; /* which of self and total is tested and sorted by */
-	/* Compare CPU time per second of recording instead of the whole: for recordings of
+	enum model_weight weight; /* what the models are weighed by */
+	/* Compare time per second of recording instead of the whole: for recordings of
 	 * different lengths. */
 	bool per_second;
 };
 
 /* One side of the comparison. Times are 0 when unknown (has_time false). */
 struct diff_side {
-	uint64_t samples;
+	uint64_t samples; /* what they count: by another weight than CPU time ns, or microjoules */
 	uint64_t duration_ns;
-	uint64_t cpu_time_ns; /* samples × period */
+	bool has_duration;    /* see model_has_duration() */
+	uint64_t time_ns;     /* of the weight */
+	uint64_t unit_ns;     /* what a count of 1 is of it */
 	double energy_j;      /* of models that count it */
 	double per_event;     /* how much of `samples` was seen at once; 1 but of energy */
 	double sample_weight; /* what one sample stands for: seconds, or joules, or with per_second
@@ -49,6 +53,7 @@ struct diff_side {
 struct diff_row {
 	const char *name; /* of the function; the module's for BREAKDOWN_MODULE */
 	const char *module;
+	const char *place; /* for BREAKDOWN_LINE "train.py:12"; "": the line is not known */
 	uint64_t self_before, self_after, total_before, total_after; /* samples */
 	/* Of self or total, as options.sort says: */
 	double share_change;    /* after − before, −1 … 1 */
@@ -89,13 +94,13 @@ struct energy_uncertainty diff_change_uncertainty(const struct diff *diff,
 bool diff_row_is_significant(const struct diff *diff, const struct diff_row *row);
 
 /*
- * The gate of --fail-above: what got slower by more than `percent` of all the CPU time of "before",
+ * The gate of --fail-above: what got slower by more than `percent` of all the time of "before",
  * significantly (time_q, or total_time_p for the total, at most DIFF_SIGNIFICANT). Needs has_time.
  */
 struct diff_regression {
 	bool total;                        /* the whole got slower */
 	const struct diff_row *row;        /* the row that got slower most; NULL: none */
-	double total_percent, row_percent; /* of the CPU time of "before" */
+	double total_percent, row_percent; /* of the time of "before" */
 };
 
 void diff_find_regression(

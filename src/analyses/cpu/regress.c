@@ -209,11 +209,8 @@ static int gather_side(
 /* Sorts them. */
 static uint64_t median_of(uint64_t *values, size_t count)
 {
-	uint64_t low;
-
 	qsort(values, count, sizeof(*values), by_duration);
-	low = values[(count - 1) / 2];
-	return low + (values[count / 2] - low) / 2;
+	return statistics_median_ns(values, count);
 }
 
 /* Cuts the values of one recording. Blocks have two values, if there are so many. */

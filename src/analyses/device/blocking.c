@@ -10,8 +10,10 @@
 enum blocks {
 	BLOCKS_UNKNOWN, /* not asked */
 	BLOCKS_NOT,
-	BLOCKS_ALWAYS,
-	BLOCKS_WHEN_LONG, /* a copy that may wait, or only hand the work over */
+	BLOCKS_AS_WAIT,
+	BLOCKS_AS_COPY,
+	BLOCKS_AS_LONG_COPY, /* it may wait, or only hand the work over */
+	BLOCKS_AS_ALLOCATION,
 };
 
 static bool contains_any(const char *name, const char *const *words)
@@ -35,17 +37,24 @@ static enum blocks blocks_of(const char *name)
 		"Malloc", "Free", "HostAlloc", "MemAlloc", "HostRegister", NULL};
 
 	if (contains_any(name, waits))
-		return BLOCKS_ALWAYS;
+		return BLOCKS_AS_WAIT;
 	if (contains_any(name, copies))
-		return strstr(name, "Async") || strstr(name, "Enqueue") ? BLOCKS_WHEN_LONG
-									: BLOCKS_ALWAYS;
+		return strstr(name, "Async") || strstr(name, "Enqueue") ? BLOCKS_AS_LONG_COPY
+									: BLOCKS_AS_COPY;
 	if (contains_any(name, allocations) && !strstr(name, "Async"))
-		return BLOCKS_ALWAYS;
+		return BLOCKS_AS_ALLOCATION;
 	return BLOCKS_NOT;
 }
 
-static bool is_blocking(const struct trace *trace, const struct trace_event *event, uint8_t *names)
+static bool is_blocking(const struct trace *trace, const struct trace_event *event, uint8_t *names,
+	enum trace_blocking_kind *ret_kind)
 {
+	static const enum trace_blocking_kind kinds[] = {
+		[BLOCKS_AS_WAIT] = TRACE_BLOCKING_WAIT,
+		[BLOCKS_AS_COPY] = TRACE_BLOCKING_COPY,
+		[BLOCKS_AS_LONG_COPY] = TRACE_BLOCKING_COPY,
+		[BLOCKS_AS_ALLOCATION] = TRACE_BLOCKING_ALLOCATION,
+	};
 	uint8_t *known = &names[event->name];
 
 	if ((event->category != TRACE_RUNTIME && event->category != TRACE_DRIVER) ||
@@ -53,8 +62,9 @@ static bool is_blocking(const struct trace *trace, const struct trace_event *eve
 		return false;
 	if (*known == BLOCKS_UNKNOWN)
 		*known = (uint8_t)blocks_of(trace_text(trace, event->name));
-	return *known == BLOCKS_ALWAYS ||
-	       (*known == BLOCKS_WHEN_LONG && event->duration_ns >= IDLE_BLOCKING_COPY_NS);
+	*ret_kind = kinds[*known];
+	return *known != BLOCKS_NOT &&
+	       (*known != BLOCKS_AS_LONG_COPY || event->duration_ns >= IDLE_BLOCKING_COPY_NS);
 }
 
 static int add_track(
@@ -67,9 +77,11 @@ static int add_track(
 	for (uint32_t i = 0; r == 0 && i < track->count; i++) {
 		uint32_t row = trace->rows.items[track->first + i];
 		const struct trace_event *event = &trace->events.items[row];
+		enum trace_blocking_kind kind;
 
 		/* The driver's call within the runtime's is the same wait. */
-		if (event->start_ns < end_ns || !is_blocking(trace, event, names))
+		if (event->is_capture || event->start_ns < end_ns ||
+			!is_blocking(trace, event, names, &kind))
 			continue;
 		end_ns = trace_end_ns(event);
 		r = array_append(&blocking->calls, (struct trace_blocking_call){
@@ -77,6 +89,7 @@ static int add_track(
 							   .end_ns = end_ns,
 							   .row = row,
 							   .track = index,
+							   .kind = kind,
 						   });
 	}
 	return r;

@@ -7,9 +7,16 @@
 
 #include "model/trace.h"
 
+enum trace_blocking_kind {
+	TRACE_BLOCKING_WAIT,
+	TRACE_BLOCKING_COPY, /* or a fill */
+	TRACE_BLOCKING_ALLOCATION,
+};
+
 struct trace_blocking_call {
 	int64_t start_ns, end_ns;
 	uint32_t row, track;
+	enum trace_blocking_kind kind;
 };
 
 struct trace_blocking {

@@ -413,7 +413,7 @@ static enum op_category of_kernel(struct finding *finding, const struct trace_vi
 	enum op_category around = of_stack(finding, event), named;
 	uint8_t *known = &finding->kernels[event->name];
 
-	around = of_operators_around(finding, work->launch, around);
+	around = of_operators_around(finding, work->origin, around);
 	if (is_compound(around))
 		return around;
 	if (!*known)

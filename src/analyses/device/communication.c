@@ -5,6 +5,8 @@
 #include <regex.h>
 #include <string.h>
 
+#include "model/format.h"
+
 static struct {
 	regex_t expression;
 	bool is_set;
@@ -185,9 +187,11 @@ void communication_add_counts(struct strbuf *out, const uint64_t counts[COMMUNIC
 	size_t begin = out->length;
 
 	for (int i = COMMUNICATION_NOT + 1; i < COMMUNICATION_EVIDENCE_MAX; i++) {
-		if (counts[i])
-			strbuf_addf(out, "%s%llu by %s", out->length > begin ? ", " : "",
-				(unsigned long long)counts[i],
-				communication_evidence_name((enum communication_evidence)i));
+		if (!counts[i])
+			continue;
+		strbuf_add(out, out->length > begin ? ", " : "");
+		format_count(out, counts[i]);
+		strbuf_addf(
+			out, " by %s", communication_evidence_name((enum communication_evidence)i));
 	}
 }

@@ -100,7 +100,9 @@ static int add_work(struct device_work *work, struct tables *tables, const struc
 	work->count++;
 	work->total_ns += one->end_ns - one->start_ns;
 	work->replayed += one->replayed;
+	work->whole_replays += one->kind == WIRE_DEVICE_GRAPH;
 	work->replayed_without_capture += one->replayed && !one->capture_known;
+	work->by_capture[one->capture]++;
 	work->by_attribution[one->unattributed]++;
 	work->ns_by_attribution[one->unattributed] += one->end_ns - one->start_ns;
 	work->started_before_launch += one->launch_ns && one->start_ns < one->launch_ns;

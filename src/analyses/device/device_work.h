@@ -34,8 +34,10 @@ struct device_work {
 	uint64_t started_before_launch;
 	uint64_t launch_call_ns; /* in the calls that launched it, replays of a graph once */
 	uint64_t launch_calls;
-	uint64_t replayed;                 /* works of graphs; of them, those whose */
-	uint64_t replayed_without_capture; /* capture's stack is not known */
+	uint64_t replayed;                      /* works of graphs; of them, those whose */
+	uint64_t replayed_without_capture;      /* capture's stack is not known */
+	uint64_t whole_replays;                 /* works that are all of a replay */
+	uint64_t by_capture[MODEL_CAPTURE_MAX]; /* nodes: whether the call is known */
 	struct device_overhead overhead;
 	ARRAY_OF(struct device_use) devices; /* in order of their first work */
 	ARRAY_OF(struct device_line) lines;  /* most time first */

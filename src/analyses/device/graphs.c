@@ -22,12 +22,13 @@ struct node_key {
 };
 
 struct replay_key {
-	uint64_t correlation;
-	uint32_t graph, zero;
+	uint64_t correlation; /* as a whole: its place */
+	uint32_t graph, is_whole;
 };
 
 struct replay {
 	uint32_t graph;
+	bool is_whole;
 	int64_t start_ns, end_ns;
 };
 
@@ -248,15 +249,21 @@ static int add_node_work(struct device_graphs *graphs, struct tables *tables,
 static int add_replay(struct device_graphs *graphs, struct tables *tables,
 	const struct replayed *one, uint32_t graph)
 {
-	const struct replay_key key = {.correlation = one->event->correlation, .graph = graph};
+	bool is_whole = kind_of(one) == WIRE_DEVICE_GRAPH;
+	/* What was timed as a whole is one: the device may launch more in that of the host. */
+	const struct replay_key key = {
+		.correlation = is_whole ? tables->replay_list.count : one->event->correlation,
+		.graph = graph,
+		.is_whole = is_whole};
 	struct replay *replay;
 	uint32_t id;
 	int r = intern_add(&tables->replays, &key, sizeof(key), &id);
 
 	if (r > 0) {
 		graphs->graphs.items[graph].replays++;
+		graphs->graphs.items[graph].whole_replays += is_whole;
 		return array_append(&tables->replay_list,
-			(struct replay){graph, one->work->start_ns, one->work->end_ns});
+			(struct replay){graph, is_whole, one->work->start_ns, one->work->end_ns});
 	}
 	if (r < 0)
 		return r;
@@ -330,7 +337,10 @@ static int add_work(struct device_graphs *graphs, struct tables *tables, const s
 		return r;
 	graph = &graphs->graphs.items[index];
 	graph->work_ns += (uint64_t)trace_view_work_ns(one->work);
-	graph->is_whole |= is_whole;
+	if (is_whole)
+		device_graph_add_name(graph, trace_text(one->view->trace, one->event->name));
+	else
+		graph->node_work_ns += (uint64_t)trace_view_work_ns(one->work);
 	if (one->recorded)
 		graph->replay_frame = charge_frame(model, one->recorded->launch_stack);
 	return 0;
@@ -428,10 +438,10 @@ static int add_known_node(struct device_graphs *graphs, struct tables *tables,
 	int r;
 
 	if (!intern_find(&tables->graphs, &key, sizeof(key), &graph) ||
-		!graphs->graphs.items[graph].is_whole || !node_kind(from))
+		!graphs->graphs.items[graph].whole_replays || !node_kind(from))
 		return 0;
 	r = find_node(graphs, tables, graph, one->node.node, "", &node);
-	if (r < 0)
+	if (r < 0 || node->count) /* it was timed in other replays */
 		return r;
 	node->kind = (uint8_t)node_kind(from);
 	node->name = *from->name ? from->name : wire_device_kind_name(node->kind);
@@ -452,6 +462,47 @@ static int add_known_nodes(
 	intern_done(&known.keys);
 	array_done(&known.indices);
 	return r;
+}
+
+/* ---- spans ---- */
+
+static uint64_t span_of(const struct replay *replay)
+{
+	return (uint64_t)replay->end_ns - (uint64_t)replay->start_ns;
+}
+
+static int compare_replays(const void *left, const void *right)
+{
+	const struct replay *a = left, *b = right;
+
+	if (a->graph != b->graph)
+		return a->graph < b->graph ? -1 : 1;
+	if (a->is_whole != b->is_whole)
+		return a->is_whole ? 1 : -1;
+	return span_of(a) < span_of(b) ? -1 : span_of(a) > span_of(b);
+}
+
+/* What differs between replays that are timed by node and as a whole. */
+static void add_spans(struct device_graphs *graphs, struct tables *tables)
+{
+	const struct replay *replays = tables->replay_list.items;
+	size_t count = tables->replay_list.count, end;
+
+	if (count)
+		qsort(tables->replay_list.items, count, sizeof(*replays), compare_replays);
+	for (size_t i = 0; i < count; i = end) {
+		struct device_graph *graph = &graphs->graphs.items[replays[i].graph];
+		uint64_t *median_ns =
+			replays[i].is_whole ? &graph->median_whole_ns : &graph->median_by_node_ns;
+
+		for (end = i; end < count && replays[end].graph == replays[i].graph &&
+			      replays[end].is_whole == replays[i].is_whole;
+			end++)
+			graph->span_ns += span_of(&replays[end]);
+		*median_ns = (span_of(&replays[i + (end - i - 1) / 2]) +
+				     span_of(&replays[i + (end - i) / 2])) /
+			     2;
+	}
 }
 
 /* ---- all of it ---- */
@@ -534,9 +585,7 @@ int device_graphs_init(struct device_graphs *graphs, const struct model *model,
 	for (uint32_t i = 0; r == 0 && i < count; i++)
 		r = add_works(graphs, &tables, model, &views[i], i);
 	r = r ?: add_known_nodes(graphs, &tables, model);
-	array_foreach (&tables.replay_list, replay)
-		graphs->graphs.items[replay->graph].span_ns +=
-			(uint64_t)replay->end_ns - (uint64_t)replay->start_ns;
+	add_spans(graphs, &tables);
 	tables_done(&tables);
 	r = r ?: sort(graphs);
 	if (r < 0)

@@ -7,6 +7,8 @@
 
 #include "analyses/trace_view.h"
 
+#define DEVICE_GRAPH_NAMES 4
+
 /*
  * An executable graph of a process. An id that a driver uses again is one graph. Work that a
  * graph's launch gave and that names no graph, as in traces of ROCm, is of graph 0.
@@ -25,13 +27,19 @@ struct device_graph {
 	uint32_t capture_frame;  /* where the capture began; MODEL_NONE: not known */
 	uint64_t instantiate_ns; /* of all instantiations */
 	uint32_t instantiations;
-	uint64_t replays;      /* launches of which work was seen */
-	uint32_t replay_frame; /* where the most recent was launched; MODEL_NONE: not known */
-	uint64_t work_ns;      /* of all nodes together, or of the replays as a whole */
-	uint64_t span_ns;      /* of the replays, each from its first start to its last end */
-	bool is_whole;         /* timed as a whole: its nodes have no times */
-	uint32_t node_count;   /* different nodes seen, or that it is made of */
-	uint32_t place;        /* its own index */
+	uint64_t replays;        /* launches of which work was seen */
+	uint32_t replay_frame;   /* where the most recent was launched; MODEL_NONE: not known */
+	uint64_t work_ns;        /* of all nodes together, or of the replays as a whole */
+	uint64_t span_ns;        /* of the replays, each from its first start to its last end */
+	uint64_t device_replays; /* of them, launched on the device; the names of their work: */
+	const char *device_names[DEVICE_GRAPH_NAMES];
+	uint32_t device_name_count; /* different ones, or as many as there is room for */
+	uint64_t whole_replays;     /* of them, timed as a whole: their nodes have no times */
+	uint64_t node_work_ns;      /* of work_ns: of nodes */
+	/* Of the spans of replays; 0: there are none. */
+	uint64_t median_by_node_ns, median_whole_ns;
+	uint32_t node_count; /* different nodes seen, or that it is made of */
+	uint32_t place;      /* its own index */
 };
 
 /* A node of it, in all replays together. */
@@ -50,6 +58,8 @@ struct device_graphs {
 	uint64_t captures, captured_launches;     /* seen, also of graphs that never ran */
 };
 
+/* A replay as a whole has the name, which stays: counts those that were launched on the device. */
+void device_graph_add_name(struct device_graph *graph, const char *name);
 /* Of all views of the model's rows. Returns 0 or -ENOMEM. Strings are the traces' and the model's.
  */
 int device_graphs_init(struct device_graphs *graphs, const struct model *model,

@@ -36,8 +36,10 @@ static const char *const causes[DEVICE_IDLE_CAUSE_MAX][4] = {
 		CAUSE("launch", "launch", "Launch", "the next work was being launched"),
 	[DEVICE_IDLE_KERNEL] = CAUSE("kernel_wait", "kernel wait", "Kernel wait",
 		"between kernels, less than 30 \xc2\xb5s"),
-	[DEVICE_IDLE_OTHER] = CAUSE(
-		"other", "other", "Other", "launched, but waiting for an event or another stream"),
+	[DEVICE_IDLE_EVENT] = CAUSE("event", "event", "Event",
+		"launched, but its stream waited for an event of other work"),
+	[DEVICE_IDLE_OTHER] =
+		CAUSE("other", "other", "Other", "launched, but waiting for what is not known"),
 	[DEVICE_IDLE_UNKNOWN] = CAUSE("unknown", "unknown", "Unknown", "its launch is not known"),
 };
 
@@ -113,7 +115,8 @@ static int append_part(const struct finding *finding, const struct device_idle_g
 
 	if (last && last->place == part->place && last->next == part->next &&
 		last->end_ns == part->start_ns && last->cause == part->cause &&
-		last->call == part->call && last->sample == part->sample) {
+		last->call == part->call && last->sync == part->sync &&
+		last->sample == part->sample) {
 		last->end_ns = part->end_ns;
 		return 0;
 	}
@@ -147,7 +150,7 @@ static bool was_taken_in(
 
 /* Tells a part apart by what the launching thread did. */
 static int add_sampled(
-	const struct finding *finding, struct device_idle_gap part, uint32_t launch_stack)
+	const struct finding *finding, struct device_idle_gap part, uint32_t call_stack)
 {
 	uint64_t from_ns = finding->view->trace->recorded_from_ns;
 	uint32_t thread = recorded_next(finding, &part)->thread;
@@ -160,7 +163,7 @@ static int add_sampled(
 		const struct model_sample *sample;
 
 		part.cause = cause;
-		part.stack = launch_stack;
+		part.stack = call_stack;
 		part.sample = thread_history_find(
 			&finding->history, thread, from_ns + (uint64_t)part.start_ns, &until_ns);
 		sample = part.sample == MODEL_NONE ? NULL
@@ -179,14 +182,22 @@ static int add_sampled(
 	return r;
 }
 
+static uint32_t number_of(const struct device_idle *idle, const struct device_sync *sync)
+{
+	return sync ? (uint32_t)(sync - idle->syncs.items.items) + 1 : 0;
+}
+
 static int add_part(const struct finding *finding, const struct device_idle_gap *gap,
 	enum device_idle_cause cause, int64_t end_ns)
 {
-	uint32_t launch = finding->view->works.items[gap->next].launch;
+	const struct trace *trace = finding->view->trace;
 	struct device_idle_gap part = *gap;
 
 	part.cause = cause;
 	part.end_ns = end_ns;
+	if (cause == DEVICE_IDLE_BLOCKED)
+		part.sync = number_of(
+			finding->idle, device_syncs_of_call(&finding->idle->syncs, gap->call));
 	part.sample = part.stack = MODEL_NONE;
 	if (part.start_ns >= end_ns)
 		return 0;
@@ -194,10 +205,11 @@ static int add_part(const struct finding *finding, const struct device_idle_gap 
 		return append_part(finding, &part);
 	if (cause == DEVICE_IDLE_HOST)
 		return add_sampled(finding, part, MODEL_NONE);
-	if (cause != DEVICE_IDLE_BLOCKED || part.call == launch)
-		part.stack = recorded_next(finding, &part)->launch_stack;
-	return cause == DEVICE_IDLE_BLOCKED ? add_sampled(finding, part, part.stack)
-					    : append_part(finding, &part);
+	if (cause == DEVICE_IDLE_BLOCKED)
+		return add_sampled(
+			finding, part, trace_call_stack(trace, &trace->events.items[part.call]));
+	part.stack = recorded_next(finding, &part)->launch_stack;
+	return append_part(finding, &part);
 }
 
 /*
@@ -231,12 +243,50 @@ static int add_gap(const struct finding *finding, struct device_idle_gap *gap, u
 	return r;
 }
 
+/*
+ * Up to where the event came that the launched work's stream waited for, which is where the gap
+ * starts afterwards.
+ */
+static int add_event(const struct finding *finding, struct device_idle_gap *gap)
+{
+	const struct device_syncs *syncs = &finding->idle->syncs;
+	const struct device_sync *sync = device_syncs_of_work(syncs, gap->next);
+	const struct trace_view_work *works = finding->view->works.items;
+	int64_t end_ns;
+	int r;
+
+	if (!sync || sync->waited == MODEL_NONE)
+		return 0;
+	end_ns = MIN(works[sync->waited].end_ns, works[gap->next].start_ns);
+	if (end_ns <= gap->start_ns)
+		return 0;
+	gap->sync = number_of(finding->idle, sync);
+	r = add_part(finding, gap, DEVICE_IDLE_EVENT, end_ns);
+	gap->sync = 0;
+	gap->start_ns = end_ns;
+	return r ?: 1;
+}
+
+/* What is left of a gap whose next work was launched before. */
+static int charge_launched(const struct finding *finding, struct device_idle_gap *gap,
+	const struct trace_event *launch)
+{
+	const struct trace_view_work *work = &finding->view->works.items[gap->next];
+
+	gap->cause = DEVICE_IDLE_KERNEL;
+	if (work->start_ns - gap->start_ns < IDLE_KERNEL_WAIT_NS)
+		return add_part(finding, gap, gap->cause, work->start_ns);
+	gap->cause = DEVICE_IDLE_OTHER;
+	return add_gap(finding, gap, launch->track, launch, work->start_ns);
+}
+
 static int charge_gap(const struct finding *finding, struct device_idle_gap gap)
 {
 	const struct trace_view *view = finding->view;
 	const struct trace_view_work *work = &view->works.items[gap.next];
 	const struct trace_event *launch;
 	int64_t launch_ns;
+	bool was_launched;
 	int r = 0;
 
 	gap.call = MODEL_NONE;
@@ -245,17 +295,18 @@ static int charge_gap(const struct finding *finding, struct device_idle_gap gap)
 		return add_part(finding, &gap, gap.cause, work->start_ns);
 	launch = &view->trace->events.items[work->launch];
 	launch_ns = trace_view_start_ns(view, launch);
-	if (launch_ns <= gap.start_ns) {
-		gap.cause = DEVICE_IDLE_KERNEL;
-		if (work->start_ns - gap.start_ns < IDLE_KERNEL_WAIT_NS)
-			return add_part(finding, &gap, gap.cause, work->start_ns);
-		gap.cause = DEVICE_IDLE_OTHER;
-		return add_gap(finding, &gap, launch->track, launch, work->start_ns);
+	was_launched = launch_ns <= gap.start_ns;
+	if (!was_launched) {
+		gap.cause = DEVICE_IDLE_HOST;
+		r = add_gap(finding, &gap, launch->track, NULL, MIN(launch_ns, work->start_ns));
 	}
-	gap.cause = DEVICE_IDLE_HOST;
-	r = add_gap(finding, &gap, launch->track, NULL, MIN(launch_ns, work->start_ns));
+	r = r ?: add_event(finding, &gap);
+	if (r < 0)
+		return r;
+	if (was_launched || r)
+		return charge_launched(finding, &gap, launch);
 	gap.cause = DEVICE_IDLE_LAUNCH;
-	return r ?: add_gap(finding, &gap, launch->track, launch, work->start_ns);
+	return add_gap(finding, &gap, launch->track, launch, work->start_ns);
 }
 
 /* The gaps of one place, whose works these are. In another window it begins anew: what it did
@@ -400,12 +451,20 @@ int device_idle_describe(const struct device_idle *idle, const struct device_idl
 	return trace_describe_ns(ret_describe, lengths, found);
 }
 
+const char *device_idle_target(const struct device_idle *idle, const struct device_idle_gap *gap)
+{
+	return gap->sync
+		       ? device_syncs_target(&idle->syncs, &idle->syncs.items.items[gap->sync - 1])
+		       : NULL;
+}
+
 int device_idle_init(struct device_idle *idle, const struct trace_view *view)
 {
 	int r;
 
 	*idle = (struct device_idle){0};
-	r = add_places(idle, view);
+	r = device_syncs_init(&idle->syncs, view);
+	r = r ?: add_places(idle, view);
 	r = r ?: find_gaps(idle, view);
 	if (r < 0)
 		device_idle_done(idle);
@@ -418,4 +477,5 @@ void device_idle_done(struct device_idle *idle)
 {
 	array_done(&idle->places);
 	array_done(&idle->gaps);
+	device_syncs_done(&idle->syncs);
 }

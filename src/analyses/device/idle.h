@@ -6,11 +6,13 @@
  * The time of a gap before its next work was being launched is the host's; where the launching
  * thread has samples it is distinguished further by what the thread did. The rest of a gap that
  * began unlaunched is the launch's. What of these parts the thread spent in calls that block is a
- * cause of its own; so is a longer gap in which the launch itself, a copy, was blocked. docs/gpu.md
- * has the definitions for readers.
+ * cause of its own; so is a longer gap in which the launch itself, a copy, was blocked. What is
+ * launched may wait for an event that other work has yet to reach (syncs.h). docs/gpu.md has the
+ * definitions for readers.
  */
 #pragma once
 
+#include "analyses/device/syncs.h"
 #include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 
@@ -28,7 +30,8 @@ enum device_idle_cause {
 	DEVICE_IDLE_BLOCKED, /* the thread was in a call that blocks (blocking.h) */
 	DEVICE_IDLE_LAUNCH,  /* its launch had begun after the gap did: what launching takes */
 	DEVICE_IDLE_KERNEL,  /* it was launched, and the gap is shorter than IDLE_KERNEL_WAIT_NS */
-	DEVICE_IDLE_OTHER,   /* it was launched: it waited for an event, or another stream */
+	DEVICE_IDLE_EVENT,   /* its stream waited for an event, up to which other work ran */
+	DEVICE_IDLE_OTHER,   /* it was launched: what it waited for is not known */
 	DEVICE_IDLE_UNKNOWN, /* its launch is not known */
 	DEVICE_IDLE_CAUSE_MAX,
 };
@@ -68,15 +71,17 @@ struct device_idle_gap {
 	uint32_t place; /* index in places */
 	uint32_t next;  /* index of view.works: it ended the gap */
 	uint32_t call;  /* of DEVICE_IDLE_BLOCKED: its row; else MODEL_NONE */
+	uint32_t sync;  /* what the call or the stream waited for: index in syncs, + 1; 0: none */
 	/* In a recording, MODEL_NONE: none. */
 	uint32_t sample; /* that it rests on */
-	uint32_t stack;  /* of the sample, or of the launch of the next work */
+	uint32_t stack;  /* of the sample, or of the call that blocked or launched the work */
 	enum device_idle_cause cause;
 };
 
 struct device_idle {
 	ARRAY_OF(struct device_idle_place) places; /* devices, then streams; or streams alone */
 	ARRAY_OF(struct device_idle_gap) gaps;     /* of one place after the other, by time */
+	struct device_syncs syncs;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -87,5 +92,7 @@ void device_idle_finish(struct device_idle *idle);
 /* How long the parts of gaps are that have one cause, in ns. Returns 0 or -ENOMEM. */
 int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
 	enum device_idle_cause cause, struct trace_describe *ret_describe);
+/* What the gap's call or stream waited for, as a text; NULL: not known, or it is no such gap. */
+const char *device_idle_target(const struct device_idle *idle, const struct device_idle_gap *gap);
 void device_idle_done(struct device_idle *idle);
 #define _cleanup_device_idle_ _cleanup_(device_idle_done)

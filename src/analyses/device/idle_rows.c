@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/cpu/charge.h"
+#include "analyses/program/trace_frames.h"
 #include "analyses/trace_order.h"
 
 const char *idle_row_kind(const struct idle_row *row)
@@ -28,6 +29,13 @@ struct part {
 	int32_t track; /* of the thread; -1: it is not the host's */
 };
 
+struct open_row {
+	uint32_t row;
+	uint32_t
+		python; /* the innermost of the user's own functions, it or around it; MODEL_NONE */
+	bool loads_data; /* it, or a row around it */
+};
+
 /* The parts of one thread, by time, and its rows that are open. */
 struct sweep {
 	struct idle_rows *rows;
@@ -35,12 +43,14 @@ struct sweep {
 	const struct device_idle *idle;
 	const struct part *parts;
 	size_t part_count, passed; /* the first `passed` parts are over */
-	uint32_t *open;
+	struct open_row *open;
 	size_t depth;
 	int64_t at_ns;
 	uint64_t works_before; /* of earlier views: a gap's number is that of the work that ended it
 				*/
 	uint32_t *names;       /* of this trace's strings: in rows->names, + 1; 0: not known yet */
+	uint8_t *loads_data;   /* likewise: of a data loader; 0: not known yet, 1: no, 2: yes */
+	uint8_t *own_python;   /* likewise: a Python function of the user's own */
 };
 
 /* Hashed as bytes. */
@@ -48,6 +58,7 @@ struct row_key {
 	struct charge_key frame;
 	uint32_t device, name; /* name 0: none */
 	uint32_t cause, category;
+	uint32_t target, unused; /* target 0: none */
 };
 
 static int find_name(struct sweep *sweep, const struct trace_event *event, uint32_t *ret_name)
@@ -65,6 +76,20 @@ static int find_name(struct sweep *sweep, const struct trace_event *event, uint3
 	return MIN(r, 0);
 }
 
+/* Texts of the view's syncs end with it. */
+static int find_target(struct sweep *sweep, const struct device_idle_gap *gap, uint32_t *ret_target)
+{
+	const char *text = device_idle_target(sweep->idle, gap);
+	int r;
+
+	*ret_target = 0;
+	if (!text)
+		return 0;
+	r = intern_add(&sweep->rows->names, text, strlen(text), ret_target);
+	++*ret_target;
+	return MIN(r, 0);
+}
+
 static int find_row(struct sweep *sweep, const struct device_idle_gap *gap, uint32_t frame,
 	const struct trace_event *event, struct idle_row **ret_row)
 {
@@ -78,6 +103,7 @@ static int find_row(struct sweep *sweep, const struct device_idle_gap *gap, uint
 	uint32_t index = 0;
 	int r = find_name(sweep, event, &key.name);
 
+	r = r ?: find_target(sweep, gap, &key.target);
 	if (model)
 		key.frame = charge_key(model, frame, 0);
 	if (r == 0)
@@ -90,6 +116,9 @@ static int find_row(struct sweep *sweep, const struct device_idle_gap *gap, uint
 				.frame = frame,
 				.name = event ? trace_text(sweep->trace, event->name) : NULL,
 				.category = (enum trace_category)key.category,
+				.target = key.target
+						  ? intern_get(&sweep->rows->names, key.target - 1)
+						  : NULL,
 			});
 	if (r < 0)
 		return r;
@@ -107,17 +136,48 @@ static const struct trace_event *blamed(uint32_t frame, const struct trace_event
 	return frame == MODEL_NONE || is_work ? event : NULL;
 }
 
-static int charge(struct sweep *sweep, const struct device_idle_gap *gap,
-	const struct trace_event *event, int64_t time_ns)
+static int charge_python(struct sweep *sweep, const struct device_idle_gap *gap,
+	const struct open_row *open, int64_t time_ns)
 {
+	struct {
+		uint32_t name, is_blocked;
+	} key = {.is_blocked = gap->cause == DEVICE_IDLE_BLOCKED};
+	const struct trace_event *event;
+	uint32_t index;
+	int r;
+
+	if (!open || open->python == MODEL_NONE || gap->cause > DEVICE_IDLE_BLOCKED)
+		return 0;
+	event = &sweep->trace->events.items[open->python];
+	r = find_name(sweep, event, &key.name);
+	if (r == 0)
+		r = intern_add(&sweep->rows->python_keys, &key, sizeof(key), &index);
+	if (r > 0)
+		r = array_append(&sweep->rows->pythons,
+			(struct idle_python){.name = trace_text(sweep->trace, event->name),
+				.is_blocked = key.is_blocked != 0});
+	if (r < 0)
+		return r;
+	sweep->rows->pythons.items[index].time_ns += time_ns;
+	return 0;
+}
+
+static int charge(struct sweep *sweep, const struct device_idle_gap *gap,
+	const struct open_row *open, int64_t time_ns)
+{
+	const struct trace_event *event = open ? &sweep->trace->events.items[open->row] : NULL;
 	const struct model *model = sweep->trace->recorded;
 	uint32_t frame = model ? charge_frame(model, gap->stack) : MODEL_NONE;
 	uint64_t number = sweep->works_before + gap->next + 1, key;
 	struct idle_row *row = NULL;
 	int r = find_row(sweep, gap, frame, blamed(frame, event), &row);
 
+	r = r ?: charge_python(sweep, gap, open, time_ns);
 	if (r < 0 || !row)
 		return r;
+	if (gap->cause == DEVICE_IDLE_DISK ||
+		(open && open->loads_data && gap->cause < DEVICE_IDLE_BLOCKED))
+		sweep->rows->loading_ns += time_ns;
 	row->time_ns += time_ns;
 	row->gaps += row->last_gap != number;
 	row->last_gap = number;
@@ -138,8 +198,7 @@ static const struct device_idle_gap *gap_of(const struct sweep *sweep, const str
 /* The innermost row, or none, from where the sweep is to `end_ns`. */
 static int pass_time(struct sweep *sweep, int64_t end_ns)
 {
-	const struct trace_event *top =
-		sweep->depth ? &sweep->trace->events.items[sweep->open[sweep->depth - 1]] : NULL;
+	const struct open_row *top = sweep->depth ? &sweep->open[sweep->depth - 1] : NULL;
 	int64_t start_ns = sweep->at_ns;
 	int r = 0;
 
@@ -173,8 +232,8 @@ static int close_rows(struct sweep *sweep, int64_t time_ns)
 	int r = 0;
 
 	while (r == 0 && sweep->depth) {
-		int64_t end_ns =
-			trace_end_ns(&sweep->trace->events.items[sweep->open[sweep->depth - 1]]);
+		int64_t end_ns = trace_end_ns(
+			&sweep->trace->events.items[sweep->open[sweep->depth - 1].row]);
 
 		if (end_ns > time_ns)
 			break;
@@ -182,6 +241,46 @@ static int close_rows(struct sweep *sweep, int64_t time_ns)
 		sweep->depth--;
 	}
 	return r < 0 ? r : pass_time(sweep, time_ns);
+}
+
+/* PyTorch's DataLoader, by its annotations and its files; tf.data, as XLA's profiler has it. */
+static bool loads_data(struct sweep *sweep, const struct trace_event *event)
+{
+	static const char *const words[] = {"dataloader", "data_loader", "torch/utils/data/",
+		"DataPipe", "tf_data", "tf.data", "IteratorGetNext"};
+	uint8_t *known = &sweep->loads_data[event->name];
+	const char *name = trace_text(sweep->trace, event->name);
+
+	for (size_t i = 0; !*known && i < ARRAY_SIZE(words); i++) {
+		if (strcasestr(name, words[i]))
+			*known = 2;
+	}
+	if (!*known)
+		*known = 1;
+	return *known == 2;
+}
+
+static bool is_own_python(struct sweep *sweep, const struct trace_event *event)
+{
+	uint8_t *known = &sweep->own_python[event->name];
+
+	if (event->category != TRACE_PYTHON_FUNCTION)
+		return false;
+	if (!*known)
+		*known = trace_frames_is_own_python(trace_text(sweep->trace, event->name)) ? 2 : 1;
+	return *known == 2;
+}
+
+static void open_row(struct sweep *sweep, uint32_t row)
+{
+	const struct open_row *around = sweep->depth ? &sweep->open[sweep->depth - 1] : NULL;
+	const struct trace_event *event = &sweep->trace->events.items[row];
+	struct open_row open = {.row = row, .python = around ? around->python : MODEL_NONE};
+
+	open.loads_data = (around && around->loads_data) || loads_data(sweep, event);
+	if (is_own_python(sweep, event))
+		open.python = row;
+	sweep->open[sweep->depth++] = open;
 }
 
 static int sweep_track(struct sweep *sweep, const struct trace_track *track)
@@ -193,10 +292,10 @@ static int sweep_track(struct sweep *sweep, const struct trace_track *track)
 		uint32_t row = sweep->trace->rows.items[track->first + i];
 		const struct trace_event *event = &sweep->trace->events.items[row];
 
-		if (!is_host_row(event))
+		if (event->is_capture || !is_host_row(event))
 			continue;
 		r = close_rows(sweep, event->start_ns);
-		sweep->open[sweep->depth++] = row;
+		open_row(sweep, row);
 	}
 	return r < 0 ? r : close_rows(sweep, INT64_MAX);
 }
@@ -302,12 +401,18 @@ int idle_rows_add(
 	_cleanup_free_ struct part *parts = calloc(idle->gaps.count + 1, sizeof(*parts));
 	_cleanup_free_ uint32_t *names =
 		calloc(view->trace->strings.entries.count + 1, sizeof(*names));
+	_cleanup_free_ uint8_t *loads_data =
+		calloc(view->trace->strings.entries.count + 1, sizeof(*loads_data));
+	_cleanup_free_ uint8_t *own_python =
+		calloc(view->trace->strings.entries.count + 1, sizeof(*own_python));
 	size_t count;
 	int r;
 
-	if (!parts || !names)
+	if (!parts || !names || !loads_data || !own_python)
 		return -ENOMEM;
 	sweep.names = names;
+	sweep.loads_data = loads_data;
+	sweep.own_python = own_python;
 	count = collect_parts(rows, view, idle, parts);
 	rows->works += view->works.count;
 	r = sort_parts(parts, count);
@@ -324,11 +429,27 @@ static int compare_rows(const void *left, const void *right)
 		return a->cause < b->cause ? -1 : 1;
 	if (a->frame != b->frame)
 		return a->frame < b->frame ? -1 : 1;
+	if (a->target != b->target)
+		return strcmp(a->target ? a->target : "", b->target ? b->target : "");
 	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
+}
+
+static int compare_pythons(const void *left, const void *right)
+{
+	const struct idle_python *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	if (a->is_blocked != b->is_blocked)
+		return a->is_blocked ? 1 : -1;
+	return strcmp(a->name, b->name);
 }
 
 void idle_rows_finish(struct idle_rows *rows)
 {
+	if (rows->pythons.count)
+		qsort(rows->pythons.items, rows->pythons.count, sizeof(*rows->pythons.items),
+			compare_pythons);
 	if (rows->rows.count)
 		qsort(rows->rows.items, rows->rows.count, sizeof(*rows->rows.items), compare_rows);
 }
@@ -336,6 +457,8 @@ void idle_rows_finish(struct idle_rows *rows)
 void idle_rows_done(struct idle_rows *rows)
 {
 	array_done(&rows->rows);
+	array_done(&rows->pythons);
+	intern_done(&rows->python_keys);
 	intern_done(&rows->names);
 	intern_done(&rows->keys);
 	map_u64_done(&rows->samples);

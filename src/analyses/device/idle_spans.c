@@ -4,7 +4,7 @@
 #include "analyses/device/idle.h"
 #include "model/trace_capture.h"
 
-static int add_spans(struct idle_spans *spans, const struct trace_view *view)
+static int add_spans(struct weight_spans *spans, const struct trace_view *view)
 {
 	const struct trace *trace = view->trace;
 	_cleanup_device_idle_ struct device_idle idle = {0};
@@ -32,14 +32,14 @@ static int add_spans(struct idle_spans *spans, const struct trace_view *view)
 	return r;
 }
 
-int idle_spans_init(struct idle_spans *spans, const struct model *model)
+int idle_spans_init(struct weight_spans *spans, const struct model *model)
 {
 	const struct trace_view_options options = {0};
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_trace_ struct trace *trace = NULL;
 	int r;
 
-	*spans = (struct idle_spans){0};
+	*spans = (struct weight_spans){0};
 	if (!model->device_works.count || model_is_foreign(model))
 		return 0;
 	r = trace_of_recording(&trace, model);
@@ -49,11 +49,6 @@ int idle_spans_init(struct idle_spans *spans, const struct model *model)
 	if (r == 0)
 		r = add_spans(spans, &view);
 	if (r < 0)
-		idle_spans_done(spans);
+		weight_spans_done(spans);
 	return r;
-}
-
-void idle_spans_done(struct idle_spans *spans)
-{
-	array_done(&spans->items);
 }

@@ -82,6 +82,27 @@ static void take_configuration(
 	row->configuration_ns = duration_ns;
 }
 
+static void take_launch(
+	struct kernel_row *row, const struct model_device_work *recorded, int64_t duration_ns)
+{
+	if (!recorded)
+		return;
+	if (recorded->submit_ns) {
+		row->queue_count++;
+		row->queue_total_ns += (int64_t)(recorded->start_ns -
+						 MIN(recorded->submit_ns, recorded->start_ns));
+	}
+	if (!recorded->has_priority)
+		return;
+	row->priorities_differ = row->priorities_differ ||
+				 (row->has_priority && row->priority != recorded->priority);
+	if (row->has_priority && duration_ns <= row->priority_ns)
+		return;
+	row->has_priority = true;
+	row->priority = recorded->priority;
+	row->priority_ns = duration_ns;
+}
+
 static int add_work(const struct adding *adding, const struct trace_view_work *work)
 {
 	const struct trace_event *event = &adding->view->trace->events.items[work->row];
@@ -99,6 +120,9 @@ static int add_work(const struct adding *adding, const struct trace_view_work *w
 	if (event->category == TRACE_KERNEL && detail && detail->block[0] &&
 		detail->context != TRACE_NO_NUMBER)
 		take_configuration(row, detail, work->end_ns - work->start_ns);
+	if (detail)
+		take_launch(row, trace_recorded_work(adding->view->trace, detail),
+			work->end_ns - work->start_ns);
 	return add_duration(adding->kernels, index, work->end_ns - work->start_ns);
 }
 

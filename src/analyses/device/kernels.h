@@ -23,6 +23,14 @@ struct kernel_row {
 	const struct trace_work *configuration;
 	int64_t configuration_ns;
 	bool configurations_differ; /* other runs had others */
+	/* Of recordings that say it: from when the driver handed them to the device to their
+	 * starts, of so many; and the priority of the longest run. */
+	int64_t queue_total_ns;
+	uint64_t queue_count;
+	int64_t priority_ns; /* how long that run took */
+	int32_t priority;
+	bool has_priority;
+	bool priorities_differ;
 	/* Of several views: of the rank where it took least, 0 where one has none, and most. */
 	int64_t least_total_ns, most_total_ns;
 	uint32_t least_rank, most_rank;

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyses/cpu/charge.h"
+#include "analyses/program/trace_frames.h"
 
 struct total {
 	uint32_t frame, name; /* either may be unknown: MODEL_NONE, 0 */
@@ -16,6 +18,8 @@ struct totals {
 	const uint32_t *parents;
 	struct intern keys;
 	ARRAY_OF(struct total) items;
+	struct map_u64 pythons;    /* by name: time */
+	struct map_u64 own_python; /* by name: is it the user's own? */
 };
 
 static bool is_wanted(const struct trace_view *view, const struct trace_view_work *work,
@@ -58,6 +62,35 @@ static uint32_t operator_of(const struct totals *totals, const struct trace_view
 	return 0;
 }
 
+static int is_own_python(struct totals *totals, uint32_t name, uint64_t *ret_is)
+{
+	if (map_u64_get(&totals->own_python, name, ret_is))
+		return 0;
+	*ret_is = trace_frames_is_own_python(trace_text(totals->view->trace, name));
+	return map_u64_set(&totals->own_python, name, *ret_is);
+}
+
+/* The innermost function of the user's own around the launch. */
+static int add_python(struct totals *totals, const struct trace_view_work *work, int64_t time_ns)
+{
+	const struct trace_event *events = totals->view->trace->events.items;
+	uint64_t is_own = 0, sum_ns = 0;
+	int r = 0;
+
+	for (uint32_t row = work->launch; row != MODEL_NONE; row = totals->parents[row]) {
+		if (events[row].category != TRACE_PYTHON_FUNCTION)
+			continue;
+		r = is_own_python(totals, events[row].name, &is_own);
+		if (r < 0)
+			return r;
+		if (!is_own)
+			continue;
+		map_u64_get(&totals->pythons, events[row].name, &sum_ns);
+		return map_u64_set(&totals->pythons, events[row].name, sum_ns + (uint64_t)time_ns);
+	}
+	return 0;
+}
+
 static int add_work(struct totals *totals, const struct trace_view_work *work)
 {
 	struct total total = {.frame = frame_of(totals->view, work)};
@@ -78,7 +111,7 @@ static int add_work(struct totals *totals, const struct trace_view_work *work)
 	if (r < 0)
 		return r;
 	totals->items.items[id].time_ns += work->end_ns - work->start_ns;
-	return 0;
+	return add_python(totals, work, trace_view_work_ns(work));
 }
 
 static void find_most(const struct totals *totals, struct launched_by *most)
@@ -93,10 +126,27 @@ static void find_most(const struct totals *totals, struct launched_by *most)
 	}
 }
 
+static void find_most_python(const struct totals *totals, struct launched_by *most)
+{
+	uint64_t name, time_ns;
+	size_t position = 0;
+
+	while (map_u64_next(&totals->pythons, &position, &name, &time_ns)) {
+		const char *text = trace_text(totals->view->trace, (uint32_t)name);
+
+		if ((int64_t)time_ns < most->python_ns ||
+			((int64_t)time_ns == most->python_ns && most->python &&
+				strcmp(text, most->python) > 0))
+			continue;
+		most->python = text;
+		most->python_ns = (int64_t)time_ns;
+	}
+}
+
 int launched_by_find(struct launched_by *ret_most, const struct trace_view *view,
 	const struct launched_work *wanted)
 {
-	struct totals totals = {.view = view, .parents = trace_parents(view->trace, false)};
+	struct totals totals = {.view = view, .parents = trace_parents(view->trace, true)};
 	int r = totals.parents ? 0 : -ENOMEM;
 
 	*ret_most = (struct launched_by){.frame = MODEL_NONE};
@@ -104,9 +154,13 @@ int launched_by_find(struct launched_by *ret_most, const struct trace_view *view
 		if (is_wanted(view, &view->works.items[i], wanted))
 			r = add_work(&totals, &view->works.items[i]);
 	}
-	if (r == 0)
+	if (r == 0) {
 		find_most(&totals, ret_most);
+		find_most_python(&totals, ret_most);
+	}
 	intern_done(&totals.keys);
 	array_done(&totals.items);
+	map_u64_done(&totals.pythons);
+	map_u64_done(&totals.own_python);
 	return r;
 }

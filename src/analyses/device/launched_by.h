@@ -17,7 +17,10 @@ struct launched_by {
 	uint32_t frame;   /* of the view's recording; MODEL_NONE: not known */
 	const char *name; /* of the operator, the trace's; NULL: not known */
 	int64_t time_ns;  /* that its work took */
-	int64_t all_ns;   /* that all such work took */
+	/* The Python function of the user's own that launched most; NULL: none has rows. */
+	const char *python; /* the trace's */
+	int64_t python_ns;
+	int64_t all_ns; /* that all such work took */
 };
 
 /* Returns 0 or -ENOMEM. */

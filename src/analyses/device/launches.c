@@ -13,12 +13,29 @@ struct busy {
 	int64_t until_ns;
 };
 
+static void find_launch_times(
+	struct launch *launch, const struct trace_view *view, const struct trace_view_work *work)
+{
+	const struct trace_event *event = &view->trace->events.items[work->row];
+	const struct trace_work *detail = trace_work(view->trace, event);
+	const struct model_device_work *recorded =
+		detail ? trace_recorded_work(view->trace, detail) : NULL;
+
+	launch->submit_ns = launch->queue_ns = -1;
+	if (!recorded || !recorded->submit_ns)
+		return;
+	launch->queue_ns = MAX((int64_t)(recorded->start_ns - recorded->submit_ns), (int64_t)0);
+	if (recorded->queued_ns)
+		launch->submit_ns =
+			MAX((int64_t)(recorded->submit_ns - recorded->queued_ns), (int64_t)0);
+}
+
 struct launch launch_of(const struct trace_view *view, const struct trace_view_work *work)
 {
 	const struct trace_event *call = &view->trace->events.items[work->launch];
 	int64_t end_ns = trace_view_end_ns(view, call);
 
-	return (struct launch){
+	struct launch launch = {
 		.correlation = call->correlation,
 		.row = work->launch,
 		.works = 1,
@@ -27,6 +44,9 @@ struct launch launch_of(const struct trace_view *view, const struct trace_view_w
 		.delay_ns = MAX(work->start_ns - end_ns, (int64_t)0),
 		.latency_ns = -1,
 	};
+
+	find_launch_times(&launch, view, work);
+	return launch;
 }
 
 /* By row of a call: its row in the result, + 1. */
@@ -112,6 +132,8 @@ static int64_t figure_of(const struct launch *launch, enum launch_figure figure)
 		[LAUNCH_WORK] = launch->work_ns,
 		[LAUNCH_DELAY] = launch->delay_ns,
 		[LAUNCH_LATENCY] = launch->latency_ns,
+		[LAUNCH_SUBMIT] = launch->submit_ns,
+		[LAUNCH_QUEUE] = launch->queue_ns,
 	};
 
 	return figures[figure];
@@ -129,8 +151,8 @@ int launches_describe(const struct launches *launches, uint32_t call, enum launc
 		if (launch->call != call)
 			continue;
 		values[found] = figure_of(launch, figure);
-		/* The stream was busy: there is no latency. */
-		found += figure != LAUNCH_LATENCY || values[found] >= 0;
+		/* -1: this launch has no such figure. The others are not negative. */
+		found += figure < LAUNCH_LATENCY || values[found] >= 0;
 	}
 	return trace_describe_ns(ret_describe, values, found);
 }

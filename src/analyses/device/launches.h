@@ -21,6 +21,9 @@ struct launch {
 	int64_t work_ns;    /* the sum of its work */
 	int64_t delay_ns;   /* from the call's return to the start of its first work; at least 0 */
 	int64_t latency_ns; /* from the call's begin; -1: the stream was busy meanwhile */
+	/* Of its first work, from when the driver took it until it handed it to the device, and
+	 * from then to its start; -1: the recording does not say. */
+	int64_t submit_ns, queue_ns;
 };
 
 enum launch_figure {
@@ -28,6 +31,8 @@ enum launch_figure {
 	LAUNCH_WORK,
 	LAUNCH_DELAY,
 	LAUNCH_LATENCY,
+	LAUNCH_SUBMIT,
+	LAUNCH_QUEUE,
 	LAUNCH_FIGURE_MAX,
 };
 

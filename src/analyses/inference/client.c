@@ -150,11 +150,11 @@ int client_use_init(struct client_use *use, const struct client_results *results
 	r = r ?: add_pairs(use, &values, &joining);
 	if (r < 0)
 		return r;
-	use->client_ttft = spread_of(&values.client_ttft);
-	use->server_ttft = spread_of(&values.server_ttft);
-	use->way_ttft = spread_of(&values.way_ttft);
-	use->client_e2e = spread_of(&values.client_e2e);
-	use->server_e2e = spread_of(&values.server_e2e);
-	use->client_itl = spread_of(&values.client_itl);
+	use->client_ttft = spread_of_times(&values.client_ttft);
+	use->server_ttft = spread_of_times(&values.server_ttft);
+	use->way_ttft = spread_of_times(&values.way_ttft);
+	use->client_e2e = spread_of_times(&values.client_e2e);
+	use->server_e2e = spread_of_times(&values.server_e2e);
+	use->client_itl = spread_of_times(&values.client_itl);
 	return 0;
 }

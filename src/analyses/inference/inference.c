@@ -110,7 +110,7 @@ int inference_gaps(const struct inference *inference, const struct inference_req
 		r = array_append(
 			&values.items, (double)inference->gaps.items[request->first_gap + i]);
 	if (r == 0)
-		*ret_spread = spread_of(&values);
+		*ret_spread = spread_of_times(&values);
 	array_done(&values.items);
 	return r;
 }
@@ -420,12 +420,12 @@ static int fill_metrics(struct work *work)
 
 			r = add_value(work, known, known ? (double)time_ns : NAN);
 		}
-		inference->metrics[metric] = spread_of(&work->values);
+		inference->metrics[metric] = spread_of_times(&work->values);
 	}
 	array_clear(&work->values.items);
 	for (size_t i = 0; r == 0 && i < inference->gaps.count; i++)
 		r = array_append(&work->values.items, (double)inference->gaps.items[i]);
-	inference->itl = spread_of(&work->values);
+	inference->itl = spread_of_times(&work->values);
 	return r;
 }
 

@@ -14,6 +14,7 @@ struct change {
 	const struct trace_memory *memory;
 	int64_t time_ns;
 	uint32_t event, op, stack; /* row; name; in trace_memory_use.stacks */
+	bool is_given;             /* the stack, in the file */
 };
 
 struct changes {
@@ -86,7 +87,7 @@ static int list_changes(
 		if (change.memory->bytes == TRACE_NO_NUMBER)
 			continue;
 		change.op = op_of(trace, parents, row);
-		r = memory_stacks_find(stacks, row, &change.stack);
+		r = memory_stacks_find(stacks, row, &change.stack, &change.is_given);
 		if (r == 0)
 			r = array_append(&changes->items, change);
 	}
@@ -102,7 +103,8 @@ struct block_key {
 /* A block that is held: bytes 0: released. */
 struct held {
 	uint64_t bytes;
-	uint32_t op, stack;
+	uint32_t event, op, stack;
+	bool is_given;
 };
 
 /* What is kept while a device's events are read. */
@@ -143,18 +145,19 @@ static struct trace_memory_op *find_op(
 
 /* NULL: memory ran out. */
 static struct trace_memory_stack *find_stack(
-	struct trace_memory_device *device, struct reading *reading, uint32_t stack)
+	struct trace_memory_device *device, struct reading *reading, const struct change *change)
 {
 	struct trace_memory_stack *found;
 	uint64_t place;
 
-	if (map_u64_get(&reading->stacks, stack, &place))
+	if (map_u64_get(&reading->stacks, change->stack, &place))
 		return &device->stacks.items[place];
 	if (array_reserve(&device->stacks, 1) < 0 ||
-		map_u64_set(&reading->stacks, stack, device->stacks.count) < 0)
+		map_u64_set(&reading->stacks, change->stack, device->stacks.count) < 0)
 		return NULL;
 	found = &device->stacks.items[device->stacks.count++];
-	*found = (struct trace_memory_stack){.stack = stack};
+	*found = (struct trace_memory_stack){
+		.stack = change->stack, .recorded = change->memory->recorded};
 	return found;
 }
 
@@ -175,7 +178,8 @@ static int hold(struct reading *reading, const struct change *change)
 	if (r < 0)
 		return r;
 	reading->held_bytes += bytes - reading->held.items[id].bytes;
-	reading->held.items[id] = (struct held){bytes, change->op, change->stack};
+	reading->held.items[id] =
+		(struct held){bytes, change->event, change->op, change->stack, change->is_given};
 	return 0;
 }
 
@@ -215,8 +219,7 @@ static int add_change(
 {
 	int64_t bytes = change->memory->bytes;
 	struct trace_memory_op *op = find_op(device, reading, change->op);
-	struct trace_memory_stack *stack =
-		bytes < 0 ? NULL : find_stack(device, reading, change->stack);
+	struct trace_memory_stack *stack = bytes < 0 ? NULL : find_stack(device, reading, change);
 	int r = op && (stack || bytes < 0) ? hold(reading, change) : -ENOMEM;
 
 	if (r < 0)
@@ -273,6 +276,9 @@ static int find_holders(
 			device->ops.items[place].at_peak += held->bytes;
 		if (map_u64_get(&first->stacks, held->stack, &place))
 			device->stacks.items[place].at_peak += held->bytes;
+		r = array_append(
+			&device->blocks, (struct trace_memory_block){held->bytes, held->event,
+						 held->stack, held->is_given});
 	}
 	if (device->peak > 0 && (uint64_t)device->peak > again.held_bytes)
 		device->peak_unseen = (uint64_t)device->peak - again.held_bytes;
@@ -356,9 +362,15 @@ void trace_memory_done(struct trace_memory_use *use)
 		array_done(&device->points);
 		array_done(&device->ops);
 		array_done(&device->stacks);
+		array_done(&device->blocks);
 	}
 	array_done(&use->devices);
 	intern_done(&use->stacks);
+}
+
+bool trace_memory_is_host(int64_t device_type)
+{
+	return device_type == 0;
 }
 
 void trace_memory_device_name(const struct trace_memory_device *device, char *name, size_t size)

@@ -28,6 +28,15 @@ struct trace_memory_stack {
 	uint32_t stack; /* in trace_memory_use.stacks; 0: none is known */
 	uint64_t allocations, bytes, at_peak;
 	uint64_t unreleased_bytes;
+	uint32_t recorded; /* of a recording: one of its stacks with this text, its index + 1 in
+			      trace.recorded; 0: none */
+};
+
+/* What was in use at the peak: allocated in this row. */
+struct trace_memory_block {
+	uint64_t bytes;
+	uint32_t row, stack;
+	bool is_given; /* the file has the stack: it is not of the rows around */
 };
 
 struct trace_memory_device {
@@ -46,6 +55,9 @@ struct trace_memory_device {
 	ARRAY_OF(struct trace_memory_point) points; /* by time */
 	ARRAY_OF(struct trace_memory_op) ops;       /* most bytes first */
 	ARRAY_OF(struct trace_memory_stack) stacks; /* most at the peak first, then most bytes */
+	/* At the peak. With peak_unseen they are the peak, but where releases are missing in the
+	 * trace: then they are more. */
+	ARRAY_OF(struct trace_memory_block) blocks;
 };
 
 struct trace_memory_use {
@@ -58,5 +70,7 @@ int trace_memory_init(struct trace_memory_use *use, const struct trace *trace);
 void trace_memory_done(struct trace_memory_use *use);
 #define _cleanup_trace_memory_ _cleanup_(trace_memory_done)
 
+/* Memory of the host, not of a device. */
+bool trace_memory_is_host(int64_t device_type);
 /* "CPU", "GPU 0" */
 void trace_memory_device_name(const struct trace_memory_device *device, char *name, size_t size);

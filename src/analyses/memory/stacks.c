@@ -127,12 +127,14 @@ static int write_stack(struct memory_stacks *stacks, uint32_t frame, uint32_t *r
 	return MIN(intern_add(stacks->texts, strbuf_cstr(&text), text.length, ret_text), 0);
 }
 
-int memory_stacks_find(struct memory_stacks *stacks, uint32_t row, uint32_t *ret_stack)
+int memory_stacks_find(
+	struct memory_stacks *stacks, uint32_t row, uint32_t *ret_stack, bool *ret_is_given)
 {
 	const struct trace_event *event = &stacks->trace->events.items[row];
 	uint32_t others = stacks->trace->memory.items[event->detail].others, frame;
 	int r = others ? find_given(stacks, others, ret_stack) : 0;
 
+	*ret_is_given = *ret_stack != 0;
 	if (r < 0 || *ret_stack || stacks->parents[row] == MODEL_NONE)
 		return r;
 	r = find_frame(stacks, stacks->parents[row], &frame);

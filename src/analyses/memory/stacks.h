@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of each allocation of a trace: as the file has it (a snapshot of PyTorch's memory), or
- * the rows that it lies in: Python functions, annotations, operators and calls.
+ * The stack of each allocation of a trace: as the file has it (a snapshot of PyTorch's memory; of a
+ * recording that of its call, model/trace_capture_memory.c), or the rows that it lies in: Python
+ * functions, annotations, operators and calls.
  */
 #pragma once
 
@@ -28,6 +29,7 @@ struct memory_stacks {
 /* Returns 0 or -ENOMEM, as the next one. */
 int memory_stacks_init(
 	struct memory_stacks *stacks, const struct trace *trace, struct intern *texts);
-/* Of a row of memory; 0: none is known. */
-int memory_stacks_find(struct memory_stacks *stacks, uint32_t row, uint32_t *ret_stack);
+/* Of a row of memory; 0: none is known. `ret_is_given`: the file has it. */
+int memory_stacks_find(
+	struct memory_stacks *stacks, uint32_t row, uint32_t *ret_stack, bool *ret_is_given);
 void memory_stacks_done(struct memory_stacks *stacks);

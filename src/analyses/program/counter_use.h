@@ -13,6 +13,7 @@ struct counter_row {
 	int64_t last_ns;
 	uint64_t count, not_numbers;
 	double minimum, maximum, mean, last; /* of the numbers, when there are any */
+	double p95;                          /* by nearest rank */
 };
 
 struct counter_use {

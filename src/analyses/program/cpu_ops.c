@@ -213,7 +213,7 @@ static int unite(struct sweep *sweep)
 	return r;
 }
 
-/* Equal ones by name, so that the order does not hang on how strings are numbered. */
+/* Equal ones by name and total: the order does not hang on how strings and threads are numbered. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
 	const struct trace_cpu_op *a = left, *b = right;
@@ -225,6 +225,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 	order = strcmp(trace_text(trace, a->name), trace_text(trace, b->name));
 	if (order)
 		return order;
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
 	return a->thread < b->thread ? -1 : a->thread > b->thread;
 }
 

@@ -66,21 +66,29 @@ static int name_range(struct module_names *names, const struct model_range *rang
 	return 0;
 }
 
-/* Rows of a recording begin with its steps; its ranges follow (model/trace_capture.c). */
+static int name_watched(struct module_names *names, const struct model_range *range, size_t row)
+{
+	if (row >= names->trace->events.count || range->is_mark ||
+		strcmp(range->domain, WATCH_DOMAIN) != 0)
+		return 0;
+	return name_range(names, range, (uint32_t)row);
+}
+
+/* Rows of a recording begin with its steps; its ranges follow, then those that are there for
+ * replays of graphs alone (model/trace_capture.c). */
 static int name_ranges(struct module_names *names)
 {
-	const struct trace *trace = names->trace;
-	const struct model *model = trace->recorded;
-	size_t first = model->steps.count;
+	const struct model *model = names->trace->recorded;
+	size_t row = model->steps.count;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < model->ranges.count; i++) {
-		const struct model_range *range = &model->ranges.items[i];
+	for (size_t i = 0; r == 0 && i < model->ranges.count; i++)
+		r = name_watched(names, &model->ranges.items[i], row++);
+	for (size_t i = 0; r == 0 && i < model->capture_ranges.count; i++) {
+		const struct model_range *range = &model->capture_ranges.items[i];
 
-		if (first + i >= trace->events.count || range->is_mark ||
-			strcmp(range->domain, WATCH_DOMAIN) != 0)
-			continue;
-		r = name_range(names, range, (uint32_t)(first + i));
+		if (range->is_elsewhere)
+			r = name_watched(names, range, row++);
 	}
 	return r;
 }

@@ -241,7 +241,9 @@ static int add_work(struct counting *counting, const struct trace_view_work *wor
 	struct module_instance *instance;
 	int r = 0;
 
-	if (work->launch != MODEL_NONE)
+	if (work->origin != MODEL_NONE)
+		place = counting->places[work->origin];
+	if (place.instance == MODEL_NONE && work->origin != work->launch)
 		place = counting->places[work->launch];
 	if (place.instance == MODEL_NONE)
 		r = place_recorded(counting, work, &place.instance);
@@ -255,7 +257,7 @@ static int add_work(struct counting *counting, const struct trace_view_work *wor
 	add_ns(&modules->rows.items[instance->row].by_category_ns[op.category], op.device_ns);
 	op.row = instance->row;
 	op.pass = (enum module_pass)place.pass;
-	op.name = operator_around(counting, work->launch);
+	op.name = operator_around(counting, work->origin);
 	return add_operator(modules, &op);
 }
 
@@ -264,11 +266,12 @@ static void add_host_time(struct counting *counting, uint32_t row)
 {
 	const struct trace_event *event = &counting->trace->events.items[row];
 	const struct place *place = &counting->places[row], *outer;
-	int64_t duration_ns = (int64_t)((uint64_t)trace_end_ns(event) - (uint64_t)event->start_ns);
+	int64_t duration_ns = trace_difference_ns(trace_end_ns(event), event->start_ns);
 	struct module_instance *instances = counting->modules->instances.items;
 	uint32_t parent = counting->parents[row];
 
-	if (place->entry != row || place->instance == MODEL_NONE || duration_ns < 0)
+	if (event->is_capture || place->entry != row || place->instance == MODEL_NONE ||
+		duration_ns < 0)
 		return;
 	add_ns(&instances[place->instance].self.host_ns[place->pass], duration_ns);
 	outer = parent == MODEL_NONE ? NULL : &counting->places[parent];

@@ -9,7 +9,8 @@
 
 /* Work with a launch that counts. */
 struct launched {
-	uint32_t op; /* row of the operator; MODEL_NONE: none encloses the launch */
+	uint32_t op;     /* row of the operator; MODEL_NONE: none encloses the call */
+	uint32_t replay; /* what launched the graph that it is of; MODEL_NONE: it is of none */
 	uint32_t work;
 	int64_t launch_ns;
 };
@@ -52,12 +53,20 @@ static int collect(struct collector *collector)
 	int r = parents ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
-		uint32_t call = view->works.items[i].launch;
-		struct launched item = {.work = i};
+		const struct trace_view_work *work = &view->works.items[i];
+		uint32_t call = work->origin;
+		struct launched item = {.work = i, .replay = MODEL_NONE};
 
 		if (call == MODEL_NONE)
 			continue;
 		item.op = find_operator(collector, parents, call);
+		if (item.op != MODEL_NONE && work->origin != work->launch)
+			item.replay = work->launch;
+		/* Captured in no operator: it is the launch's. */
+		if (item.op == MODEL_NONE && work->launch != MODEL_NONE) {
+			call = work->launch;
+			item.op = find_operator(collector, parents, call);
+		}
 		item.launch_ns = trace_view_start_ns(view, &events[call]);
 		if (is_launch && (item.op == MODEL_NONE ||
 					 !is_launch(trace_text(view->trace, events[call].name))))
@@ -77,13 +86,19 @@ static int64_t op_of(const void *item)
 	return ((const struct launched *)item)->op;
 }
 
-/* By operator, and for each by launch; launches of none by time. */
+static int64_t replay_of(const void *item)
+{
+	return ((const struct launched *)item)->replay;
+}
+
+/* By operator and replay, and for each by launch; launches of none by time. */
 static int sort(struct collector *collector)
 {
 	struct launched *items = collector->items.items;
 	size_t count = collector->items.count;
 	int r = trace_order_items(items, count, sizeof(*items), launch_of, trace_order_stable);
 
+	r = r ?: trace_order_items(items, count, sizeof(*items), replay_of, trace_order_stable);
 	return r ?: trace_order_items(items, count, sizeof(*items), op_of, trace_order_stable);
 }
 
@@ -114,7 +129,7 @@ static int add_operator(struct trace_ops *ops, struct collector *collector,
 	const struct trace_event *events = view->trace->events.items;
 	const struct trace_view_work *works = view->works.items;
 	bool is_op = items->op != MODEL_NONE;
-	int64_t work_ns = 0;
+	int64_t work_ns = 0, launch_ns = items->launch_ns;
 	uint32_t index = 0;
 	int r;
 
@@ -131,7 +146,9 @@ static int add_operator(struct trace_ops *ops, struct collector *collector,
 		return r;
 	ops->rows.items[index].count++;
 	ops->rows.items[index].work_ns += work_ns;
-	ops->rows.items[index].work_delay_ns += works[items->work].start_ns - items->launch_ns;
+	if (items->replay != MODEL_NONE)
+		launch_ns = trace_view_start_ns(view, &events[items->replay]);
+	ops->rows.items[index].work_delay_ns += works[items->work].start_ns - launch_ns;
 	if (is_op)
 		ops->rows.items[index].launch_delay_ns +=
 			items->launch_ns - trace_view_start_ns(view, &events[items->op]);
@@ -147,7 +164,8 @@ static int add_operators(struct trace_ops *ops, struct collector *collector)
 	for (size_t first = 0; r == 0 && first < count; first = next) {
 		next = first + 1;
 		while (items[first].op != MODEL_NONE && next < count &&
-			items[next].op == items[first].op)
+			items[next].op == items[first].op &&
+			items[next].replay == items[first].replay)
 			next++;
 		r = add_operator(ops, collector, &items[first], next - first);
 	}

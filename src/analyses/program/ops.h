@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators and the device work that they launch, with the delays. Work belongs to the innermost
- * operator of the thread that encloses its launch.
+ * operator of the thread that encloses its launch,
+ * or, of a graph's replay, the call that captured it: then there is one for each replay, and its
+ * work waits from the graph's launch on.
  */
 #pragma once
 

@@ -67,6 +67,33 @@ static int sort_moments(struct range_moment *moments, size_t count, bool of_thre
 	return r;
 }
 
+static int64_t owner_of(const void *range)
+{
+	return ((const struct owned_range *)range)->owner;
+}
+
+static bool is_in_order(const struct owned_range *ranges, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		const struct owned_range *before = &ranges[i - 1];
+
+		if (before->start_ns > ranges[i].start_ns ||
+			(before->start_ns == ranges[i].start_ns && before->range > ranges[i].range))
+			return false;
+	}
+	return true;
+}
+
+/* By owner, then by start, then by index. A model's come by start and index. */
+static int sort_ranges(struct owned_range *ranges, size_t count)
+{
+	if (is_in_order(ranges, count))
+		return trace_order_items(
+			ranges, count, sizeof(*ranges), owner_of, trace_order_stable);
+	qsort(ranges, count, sizeof(*ranges), compare_owned);
+	return 0;
+}
+
 /* Those of threads, or of processes. */
 static int gather(struct walk *walk, const struct range_span *spans, size_t count)
 {
@@ -84,10 +111,8 @@ static int gather(struct walk *walk, const struct range_span *spans, size_t coun
 				.range = spans[i].index,
 			});
 	}
-	if (r == 0 && walk->ranges.count)
-		qsort(walk->ranges.items, walk->ranges.count, sizeof(*walk->ranges.items),
-			compare_owned);
-	return r;
+	return r < 0 || !walk->ranges.count ? r
+					    : sort_ranges(walk->ranges.items, walk->ranges.count);
 }
 
 static int tell_open(struct walk *walk, const struct range_moment *moment)

@@ -7,7 +7,7 @@
 
 /* Work that an operator launched, itself or through what it calls. */
 struct launched {
-	uint32_t op, work; /* row; index in view.works */
+	uint32_t op, replay, work; /* rows, the second as in ops.c; index in view.works */
 	int64_t start_ns;
 };
 
@@ -55,6 +55,8 @@ static int compare_launched(const void *left, const void *right)
 
 	if (a->op != b->op)
 		return a->op < b->op ? -1 : 1;
+	if (a->replay != b->replay)
+		return a->replay < b->replay ? -1 : 1;
 	if (a->start_ns != b->start_ns)
 		return a->start_ns < b->start_ns ? -1 : 1;
 	return a->work < b->work ? -1 : a->work > b->work;
@@ -67,11 +69,19 @@ static int find_launched(struct search *search)
 
 	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
 		const struct trace_view_work *work = &view->works.items[i];
+		uint32_t op, replay = MODEL_NONE;
 
-		if (work->launch == MODEL_NONE || search->ops[work->launch] == MODEL_NONE)
+		if (work->launch == MODEL_NONE)
 			continue;
-		r = array_append(&search->launched,
-			(struct launched){search->ops[work->launch], i, work->start_ns});
+		op = search->ops[work->origin];
+		if (op != MODEL_NONE && work->origin != work->launch)
+			replay = work->launch;
+		/* What is looked for may be around the graph's launch. */
+		if (op == MODEL_NONE)
+			op = search->ops[work->launch];
+		if (op != MODEL_NONE)
+			r = array_append(&search->launched,
+				(struct launched){op, replay, i, work->start_ns});
 	}
 	if (search->launched.count)
 		qsort(search->launched.items, search->launched.count,
@@ -125,7 +135,8 @@ static int add_sequences(struct trace_sequences *sequences, struct search *searc
 	int r = 0;
 
 	for (size_t first = 0, next; r == 0 && first < count; first = next) {
-		for (next = first + 1; next < count && items[next].op == items[first].op;)
+		for (next = first + 1; next < count && items[next].op == items[first].op &&
+				       items[next].replay == items[first].replay;)
 			next++;
 		if (next - first >= shortest)
 			r = add_sequence(sequences, search, items + first, next - first);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyses/statistics.h"
+
 /* Fewer steps are not judged. */
 #define FEWEST_STEPS 4U
 /* Standard deviations of a normal distribution with this median deviation. */
@@ -33,7 +35,7 @@ static int compare_numbers(const void *left, const void *right)
 static double median_of(double *numbers, size_t count)
 {
 	qsort(numbers, count, sizeof(*numbers), compare_numbers);
-	return count % 2 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
+	return statistics_median(numbers, count);
 }
 
 /* What is usual, and how far from it is odd. */

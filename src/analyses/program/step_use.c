@@ -116,7 +116,7 @@ static void take_times(struct step_row *row, struct times *times)
 		row->total_ns += *time_ns;
 	row->minimum_ns = times->items.items[0];
 	row->maximum_ns = times->items.items[row->count - 1];
-	row->p50_ns = times->items.items[statistics_rank(row->count, 50)];
+	row->p50_ns = statistics_median_ns(times->items.items, row->count);
 	row->p95_ns = times->items.items[statistics_rank(row->count, 95)];
 }
 

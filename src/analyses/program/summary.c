@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/device/idle_limits.h"
+#include "analyses/program/trace_frames.h"
 
 /* With fewer launches shares are chance. */
 #define MIN_LAUNCHES 20
@@ -43,6 +44,8 @@ const char *trace_advice_name(enum trace_advice advice)
 		return "no_launches";
 	case TRACE_ADVICE_PAGEABLE:
 		return "pageable_copies";
+	case TRACE_ADVICE_SLOW_LAUNCHES:
+		return "slow_launches";
 	default:
 		return NULL;
 	}
@@ -72,46 +75,52 @@ static void add_device(struct trace_summary *summary, const struct temporal_devi
 	summary->only_memory_ns += device->by_set_ns[memory];
 }
 
-/* Parts of the gaps of a device with one call follow one another. */
-static void find_longest_block(struct trace_summary *summary, const struct device_idle *idle,
-	const struct device_idle_place *place, uint32_t view)
+/* The call that a part of a gap is charged to, where it has this cause; MODEL_NONE: another. */
+static uint32_t call_of(const struct trace_view *view, const struct device_idle_gap *gap,
+	enum device_idle_cause cause)
 {
-	struct trace_summary_block block = {.view = view, .row = MODEL_NONE};
+	if (gap->cause != cause)
+		return MODEL_NONE;
+	return cause == DEVICE_IDLE_LAUNCH ? view->works.items[gap->next].launch : gap->call;
+}
 
+/* Parts of the gaps of a device with one call follow one another. */
+static void find_longest(struct trace_summary_block *longest, const struct trace_view *view,
+	const struct device_idle *idle, const struct device_idle_place *place,
+	struct trace_summary_block block, enum device_idle_cause cause)
+{
 	for (uint32_t i = place->first; i < place->first + place->count; i++) {
 		const struct device_idle_gap *gap = &idle->gaps.items[i];
+		uint32_t call = call_of(view, gap, cause);
 
-		if (gap->call == MODEL_NONE)
+		if (call == MODEL_NONE)
 			continue;
-		if (gap->call != block.row)
+		if (call != block.row)
 			block.idle_ns = 0;
-		block.row = gap->call;
+		block.row = call;
 		block.idle_ns += gap->end_ns - gap->start_ns;
-		if (block.idle_ns > summary->longest_block.idle_ns)
-			summary->longest_block = block;
+		if (block.idle_ns > longest->idle_ns)
+			*longest = block;
 	}
 }
 
-static void add_idle(struct trace_summary *summary, const struct device_idle *idle, uint32_t view)
+static void add_idle(struct trace_summary *summary, const struct trace_view *view,
+	const struct device_idle *idle, uint32_t index)
 {
+	const struct trace_summary_block none = {.view = index, .row = MODEL_NONE};
+
 	array_foreach (&idle->places, place) {
 		if (place->stream != MODEL_NONE)
 			continue;
 		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			summary->idle_by_cause_ns[cause] += place->by_cause_ns[cause];
-		find_longest_block(summary, idle, place, view);
+		find_longest(&summary->longest_block, view, idle, place, none, DEVICE_IDLE_BLOCKED);
+		find_longest(&summary->longest_launch, view, idle, place, none, DEVICE_IDLE_LAUNCH);
 	}
 }
 
-/* Python's and PyTorch's own functions say less than who called them. */
-static bool is_own_python(const char *name)
+static int find_place(struct trace_summary_block *block, const struct trace_results *results)
 {
-	return name[0] != '<' && !strstr(name, "torch/") && !strstr(name, "threading.py");
-}
-
-static int find_block_place(struct trace_summary *summary, const struct trace_results *results)
-{
-	struct trace_summary_block *block = &summary->longest_block;
 	const uint32_t *parents;
 	const struct trace *trace;
 
@@ -127,7 +136,7 @@ static int find_block_place(struct trace_summary *summary, const struct trace_re
 
 		if (event->category == TRACE_PYTHON_FUNCTION) {
 			if (block->python == MODEL_NONE &&
-				is_own_python(trace_text(trace, event->name)))
+				trace_frames_is_own_python(trace_text(trace, event->name)))
 				block->python = row;
 		} else if (block->op == MODEL_NONE && event->category <= TRACE_USER_ANNOTATION) {
 			block->op = row;
@@ -170,10 +179,12 @@ static int add_rank(struct trace_summary *summary, struct trace_results *results
 	for (uint32_t i = 0; i < temporal->devices.count; i++)
 		add_device(summary, &temporal->devices.items[i],
 			(struct trace_summary_device){.view = index, .device = i});
-	add_idle(summary, idle, index);
+	add_idle(summary, &results->views[index], idle, index);
 	array_foreach (&results->views[index].works, work)
 		summary->communication_works[work->communication]++;
 	add_copies(summary, &results->views[index]);
+	if (startup_add(&summary->startup, &results->views[index], index) < 0)
+		return -ENOMEM;
 	array_foreach (&launches->calls, call) {
 		summary->launches += call->launches;
 		summary->short_launches += call->short_works;
@@ -186,14 +197,22 @@ static bool is_part(int64_t part_ns, int64_t whole_ns, int percent)
 	return part_ns >= whole_ns / 100 * percent;
 }
 
+/* Launched, but not begun. */
+static int64_t dependent_ns(const struct trace_summary *summary)
+{
+	return summary->idle_by_cause_ns[DEVICE_IDLE_EVENT] +
+	       summary->idle_by_cause_ns[DEVICE_IDLE_OTHER];
+}
+
 /* What is most of the idle time, where nothing else was clear enough. */
 static unsigned main_idle_advice(const struct trace_summary *summary)
 {
 	static const unsigned advices[DEVICE_IDLE_CAUSE_MAX] = {
 		[DEVICE_IDLE_HOST] = TRACE_ADVICE_HOST_BOUND, /* with all that is the host's */
 		[DEVICE_IDLE_BLOCKED] = TRACE_ADVICE_BLOCKING,
-		[DEVICE_IDLE_LAUNCH] = TRACE_ADVICE_HOST_BOUND,
+		[DEVICE_IDLE_LAUNCH] = TRACE_ADVICE_SLOW_LAUNCHES,
 		[DEVICE_IDLE_KERNEL] = TRACE_ADVICE_SHORT_GAPS,
+		[DEVICE_IDLE_EVENT] = TRACE_ADVICE_DEPENDENCIES,
 		[DEVICE_IDLE_OTHER] = TRACE_ADVICE_DEPENDENCIES,
 		[DEVICE_IDLE_UNKNOWN] = TRACE_ADVICE_NO_LAUNCHES,
 	};
@@ -211,18 +230,22 @@ static unsigned main_idle_advice(const struct trace_summary *summary)
 
 static unsigned idle_advice(const struct trace_summary *summary)
 {
-	int64_t host_ns = device_idle_host_ns(summary->idle_by_cause_ns) +
-			  summary->idle_by_cause_ns[DEVICE_IDLE_LAUNCH];
+	int64_t launch_ns = summary->idle_by_cause_ns[DEVICE_IDLE_LAUNCH];
+	int64_t host_ns = device_idle_host_ns(summary->idle_by_cause_ns) + launch_ns;
 	unsigned advice = 0;
 
 	if (is_part(host_ns, summary->span_ns, MIN_IDLE_PERCENT) && summary->launches) {
 		bool launch_bound = summary->short_launches >= summary->launches / 2 &&
 				    host_ns / (int64_t)summary->launches <= MAX_LAUNCH_GAP_NS;
 
-		advice |= launch_bound ? TRACE_ADVICE_LAUNCH_BOUND : TRACE_ADVICE_HOST_BOUND;
+		if (launch_bound)
+			advice |= TRACE_ADVICE_LAUNCH_BOUND;
+		else if (launch_ns > host_ns - launch_ns)
+			advice |= TRACE_ADVICE_SLOW_LAUNCHES;
+		else
+			advice |= TRACE_ADVICE_HOST_BOUND;
 	}
-	if (is_part(summary->idle_by_cause_ns[DEVICE_IDLE_OTHER], summary->span_ns,
-		    MIN_OTHER_PERCENT))
+	if (is_part(dependent_ns(summary), summary->span_ns, MIN_OTHER_PERCENT))
 		advice |= TRACE_ADVICE_DEPENDENCIES;
 	if (is_part(summary->idle_by_cause_ns[DEVICE_IDLE_BLOCKED], summary->span_ns,
 		    MIN_OTHER_PERCENT))
@@ -263,12 +286,14 @@ int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_a
 	case TRACE_ADVICE_LAUNCH_BOUND:
 	case TRACE_ADVICE_HOST_BOUND:
 		return device_idle_host_ns(idle_ns) + idle_ns[DEVICE_IDLE_LAUNCH];
+	case TRACE_ADVICE_SLOW_LAUNCHES:
+		return idle_ns[DEVICE_IDLE_LAUNCH];
 	case TRACE_ADVICE_BLOCKING:
 		return idle_ns[DEVICE_IDLE_BLOCKED];
 	case TRACE_ADVICE_SHORT_GAPS:
 		return idle_ns[DEVICE_IDLE_KERNEL];
 	case TRACE_ADVICE_DEPENDENCIES:
-		return idle_ns[DEVICE_IDLE_OTHER];
+		return dependent_ns(summary);
 	case TRACE_ADVICE_NO_LAUNCHES:
 		return idle_ns[DEVICE_IDLE_UNKNOWN];
 	case TRACE_ADVICE_COMMUNICATION:
@@ -286,10 +311,13 @@ int trace_summary_init(struct trace_summary *summary, struct trace_results *resu
 {
 	int r = 0;
 
-	*summary = (struct trace_summary){.longest_block.view = MODEL_NONE};
+	*summary = (struct trace_summary){.startup.view = MODEL_NONE,
+		.longest_block.view = MODEL_NONE,
+		.longest_launch.view = MODEL_NONE};
 	for (uint32_t i = 0; r == 0 && i < results->count; i++)
 		r = add_rank(summary, results, i);
-	r = r ?: find_block_place(summary, results);
+	r = r ?: find_place(&summary->longest_block, results);
+	r = r ?: find_place(&summary->longest_launch, results);
 	if (r == 0)
 		summary->advice = find_advice(summary);
 	return r;

@@ -101,6 +101,86 @@ static void describe_python(struct described *described, const char *text)
 				   : MODEL_CLASS_LIBRARY;
 }
 
+bool trace_frames_is_own_python(const char *name)
+{
+	_cleanup_(described_done) struct described described = {0};
+
+	describe_python(&described, name);
+	return described.has_file && described.class == MODEL_CLASS_USER;
+}
+
+void trace_frames_describe_python(const char *name, struct strbuf *out)
+{
+	_cleanup_(described_done) struct described described = {0};
+
+	describe_python(&described, name);
+	strbuf_add(out, strbuf_cstr(&described.name));
+	if (described.has_file)
+		strbuf_addf(out, " (%s:%u)", strbuf_cstr(&described.module), described.line);
+	strbuf_inherit_status(out, &described.name);
+	strbuf_inherit_status(out, &described.module);
+}
+
+/* ---- frames of the stacks of allocations ---- */
+
+/* Digits behind the last colon. Returns the length of what is before it. */
+static size_t take_line(struct described *described, const char *file, size_t length)
+{
+	size_t digits = length;
+
+	while (digits && isdigit((unsigned char)file[digits - 1]))
+		digits--;
+	if (digits == length || digits < 2 || file[digits - 1] != ':')
+		return length;
+	described->line =
+		(uint32_t)MIN(strtoul(file + digits, NULL, 10), (unsigned long)UINT32_MAX);
+	return digits - 1;
+}
+
+static bool is_python_file(const char *file)
+{
+	return file[0] == '<' || text_ends_in(file, ".py");
+}
+
+/* C++ frames of PyTorch and of CUDA; others may be anybody's. */
+static enum model_class class_of_native(const char *name)
+{
+	static const char *const words[] = {"at::", "c10::", "torch", "THPVariable", "PyTorch"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strstr(name, words[i]))
+			return MODEL_CLASS_FRAMEWORK;
+	}
+	return MODEL_CLASS_NATIVE;
+}
+
+/* "name (file:line)", "name (file)" or "name". */
+static void describe_located(struct described *described, const char *text)
+{
+	size_t length = strlen(text), file_length = 0;
+	const char *begin = length && text[length - 1] == ')' ? strrchr(text, '(') : NULL;
+
+	described->kind = CAPTURE_FRAME_NATIVE;
+	if (begin && begin > text + 1 && begin[-1] == ' ') {
+		file_length = take_line(described, begin + 1, (size_t)(text + length - begin - 2));
+		strbuf_add_bytes(&described->module, begin + 1, file_length);
+		length = (size_t)(begin - 1 - text);
+	}
+	strbuf_add_bytes(&described->name, text, length);
+	if (!file_length) {
+		strbuf_add(&described->module, TRACE_FRAME_NATIVE);
+		described->class = class_of_native(strbuf_cstr(&described->name));
+		return;
+	}
+	described->has_file = true;
+	if (is_python_file(strbuf_cstr(&described->module))) {
+		described->kind = CAPTURE_FRAME_INTERPRETED;
+		described->class = classify_trimmed_python(strbuf_cstr(&described->module));
+	} else {
+		described->class = class_of_native(strbuf_cstr(&described->name));
+	}
+}
+
 /* ---- annotations ---- */
 
 /* What PyTorch itself annotates; all else the program does. */
@@ -246,6 +326,24 @@ int trace_frames_find(struct trace_frames *frames, const struct trace *trace,
 	describe(&described, trace, event);
 	r = add_described(frames, &described, ret_frame);
 	return r < 0 ? r : map_u64_set(&frames->known, key, *ret_frame);
+}
+
+int trace_frames_find_text(
+	struct trace_frames *frames, const char *text, size_t length, uint32_t *ret_frame)
+{
+	_cleanup_(described_done) struct described described = {0};
+	_cleanup_strbuf_ struct strbuf copy = {0};
+	int r;
+
+	strbuf_add_bytes(&copy, text, length);
+	r = strbuf_status(&copy);
+	if (r < 0)
+		return r;
+	describe_located(&described, strbuf_cstr(&copy));
+	if (!described.name.length)
+		strbuf_add(&described.name, "[unnamed]");
+	strbuf_inherit_status(&described.name, &described.module);
+	return MIN(add_described(frames, &described, ret_frame), 0);
 }
 
 int trace_frames_backward(struct trace_frames *frames, uint32_t *ret_frame)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "base/strbuf.h"
 #include "model/shown.h"
 #include "model/trace.h"
 
@@ -18,6 +19,7 @@
 #define TRACE_FRAME_RUNTIME    "[runtime]"
 #define TRACE_FRAME_DRIVER     "[driver]"
 #define TRACE_FRAME_PYTHON     "[python]" /* Python functions without a file */
+#define TRACE_FRAME_NATIVE     "[native]" /* likewise native ones */
 
 /* Zero-initialise but for the model, which has no functions but these, and outlives it. */
 struct trace_frames {
@@ -31,8 +33,16 @@ void trace_frames_next_trace(struct trace_frames *frames);
 /* Of a row of a thread. Returns 0 or -ENOMEM. */
 int trace_frames_find(struct trace_frames *frames, const struct trace *trace,
 	const struct trace_event *event, uint32_t *ret_frame);
+/* Of a text as TRACE_STACK has them, "name (file:line)". Returns 0 or -ENOMEM. */
+int trace_frames_find_text(
+	struct trace_frames *frames, const char *text, size_t length, uint32_t *ret_frame);
 /* "[backward]": below a module what runs for its gradient. */
 int trace_frames_backward(struct trace_frames *frames, uint32_t *ret_frame);
 /* Is it a module of the model? */
 bool trace_frames_is_module(const struct trace_frames *frames, uint32_t frame);
+/* Is it the name of a Python function of the user's own, with a file: no library's or framework's?
+ */
+bool trace_frames_is_own_python(const char *name);
+/* "main (train.py:12)" of "train.py(12): main"; of other names the name. */
+void trace_frames_describe_python(const char *name, struct strbuf *out);
 void trace_frames_done(struct trace_frames *frames);

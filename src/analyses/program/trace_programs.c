@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/program/trace_held.h"
 #include "analyses/program/trace_idle.h"
 #include "base/demangle.h"
 #include "base/json_reader.h"
@@ -21,8 +22,8 @@ struct making {
 	int64_t first_ns;
 	struct trace_stacks *stacks; /* NULL: none are wanted */
 	bool wants_thread_time;
-	struct idle_spans *idle; /* NULL: it is not wanted */
-	uint32_t first_thread;   /* of the view */
+	struct weight_spans *idle, *held; /* NULL: not wanted */
+	uint32_t first_thread;            /* of the view */
 	/* The device whose name was made last: most work is of the device of the work before. */
 	const struct trace_view *named_of;
 	uint32_t named;
@@ -94,7 +95,8 @@ static void find_first(struct making *making)
 		array_foreach (&view->trace->events, event) {
 			int64_t ns = common_ns(making, view, trace_view_start_ns(view, event));
 
-			making->first_ns = MIN(making->first_ns, ns);
+			if (!event->is_capture)
+				making->first_ns = MIN(making->first_ns, ns);
 		}
 	}
 }
@@ -370,13 +372,15 @@ static int add_with_stack(struct making *making, const struct trace_view *view,
 	};
 	int r = keep_kernel(making->model, trace_text(view->trace, event->name), &work.name);
 
-	if (r == 0 && row->launch != MODEL_NONE)
-		r = trace_stacks_get(stacks, stacks->by_row[row->launch], &work.stack);
+	if (r == 0 && row->origin != MODEL_NONE)
+		r = trace_stacks_get(stacks, stacks->by_row[row->origin], &work.stack);
+	work.launch_stack = work.stack;
+	if (r == 0 && row->launch != MODEL_NONE && row->origin != row->launch)
+		r = trace_stacks_get(stacks, stacks->by_row[row->launch], &work.launch_stack);
 	if (r < 0)
 		return r;
 	if (work.stack == MODEL_NONE)
 		work.unattributed = MODEL_NO_STACK;
-	work.launch_stack = work.stack;
 	return array_append(&making->model->device_works, work);
 }
 
@@ -466,6 +470,40 @@ static int add_idle(struct making *making, const struct trace_view *view, uint32
 	return r;
 }
 
+/* ---- memory at devices' peaks ---- */
+
+static int add_held_part(struct making *making, const struct trace_view *view,
+	const struct trace_held_part *part, const char *device, uint32_t process)
+{
+	struct model_span span = {
+		.start_ns = model_ns(making, view, part->time_ns),
+		.process = process,
+		.thread = part->track == MODEL_NONE ? MODEL_NONE
+						    : thread_of(making, view, part->track),
+		.leaf = part->leaf,
+		.bytes = part->bytes,
+	};
+	int r = trace_stacks_get(making->stacks, part->place, &span.stack);
+
+	if (r == 0)
+		r = keep(making->model, device, &span.device);
+	return r < 0 ? r : array_append(&making->held->items, span);
+}
+
+static int add_held(struct making *making, const struct trace_view *view, uint32_t process)
+{
+	_cleanup_trace_held_ struct trace_held held = {0};
+	int r = trace_held_find(&held, making->stacks, view);
+
+	for (size_t i = 0; r == 0 && i < held.parts.count; i++) {
+		const struct trace_held_part *part = &held.parts.items[i];
+
+		r = add_held_part(
+			making, view, part, held.devices.items[part->device].frame, process);
+	}
+	return r;
+}
+
 /* What is made of the view's stacks. */
 static int add_stacks(struct making *making, const struct trace_view *view, uint32_t process)
 {
@@ -476,6 +514,8 @@ static int add_stacks(struct making *making, const struct trace_view *view, uint
 		r = add_stretch(making, view, &stacks->stretches.items[i]);
 	if (r == 0 && making->idle)
 		r = add_idle(making, view, process);
+	if (r == 0 && making->held)
+		r = add_held(making, view, process);
 	return r;
 }
 
@@ -550,6 +590,7 @@ int trace_programs_fill_stacks(struct model *model, const struct trace_view *vie
 		.stacks = &stacks,
 		.wants_thread_time = options->wants_thread_time,
 		.idle = options->idle,
+		.held = options->held,
 	};
 
 	return fill(&making);

@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "analyses/device/idle_spans.h"
 #include "analyses/trace_view.h"
+#include "analyses/weight_spans.h"
 
 /*
  * One view of each rank. Times are since the first row of all. Does nothing where the model has
@@ -26,12 +26,13 @@ int trace_programs_fill(struct model *model, const struct trace_view *views, siz
  * samples, one for each stretch of time in which a thread was in one row and in no inner one, which
  * count and last its nanoseconds. What the thread ran of them and what it waited a trace does not
  * tell. `idle`, where it is not NULL, gets the time that devices were idle, by what the thread was
- * in that launched the next work.
+ * in that launched the next work; `held` what was in use of devices' memory at their peaks, by what
+ * the thread was in that allocated it.
  */
 struct trace_programs_options {
 	bool wants_thread_time;
 	bool joins_backward; /* as in struct trace_stacks */
-	struct idle_spans *idle;
+	struct weight_spans *idle, *held;
 };
 
 int trace_programs_fill_stacks(struct model *model, const struct trace_view *views, size_t count,

@@ -12,6 +12,7 @@
 struct open_row {
 	int64_t start_ns, end_ns;
 	uint32_t place;
+	bool is_capture; /* its time does not count */
 };
 
 /* One thread after the other, its rows by start. */
@@ -30,7 +31,7 @@ struct sweep {
 
 /* ---- places ---- */
 
-static int find_place(
+int trace_stacks_enter(
 	struct trace_stacks *stacks, uint32_t parent, uint32_t frame, uint32_t *ret_place)
 {
 	uint64_t key = (uint64_t)parent << 32 | frame, known;
@@ -92,7 +93,9 @@ static int add_stretch(struct sweep *sweep, const struct open_row *row, int64_t 
 	};
 
 	sweep->at_ns = end_ns;
-	return sweep->wants_stretches ? array_append(&sweep->stacks->stretches, stretch) : 0;
+	return sweep->wants_stretches && !row->is_capture
+		       ? array_append(&sweep->stacks->stretches, stretch)
+		       : 0;
 }
 
 /* The time up to `time_ns` is the innermost row's; those that end before are closed. */
@@ -141,14 +144,18 @@ static int find_forward_parent(struct sweep *sweep, uint32_t row, uint32_t *pare
 	if (forward == MODEL_NONE || module_of(stacks, *parent) != MODEL_NONE)
 		return 0;
 	module = module_of(stacks, sweep->before[forward]);
-	return module == MODEL_NONE ? 0 : find_place(stacks, module, sweep->backward, parent);
+	return module == MODEL_NONE ? 0
+				    : trace_stacks_enter(stacks, module, sweep->backward, parent);
 }
 
 static int add_row(struct sweep *sweep, uint32_t row)
 {
 	struct trace_stacks *stacks = sweep->stacks;
 	const struct trace_event *event = &sweep->view->trace->events.items[row];
-	struct open_row open = {.start_ns = trace_view_start_ns(sweep->view, event)};
+	struct open_row open = {
+		.start_ns = trace_view_start_ns(sweep->view, event),
+		.is_capture = event->is_capture,
+	};
 	uint32_t frame, parent = MODEL_NONE;
 	int r;
 
@@ -165,7 +172,7 @@ static int add_row(struct sweep *sweep, uint32_t row)
 	if (r == 0)
 		r = trace_frames_find(&stacks->frames, sweep->view->trace, event, &frame);
 	if (r == 0)
-		r = find_place(stacks, parent, frame, &open.place);
+		r = trace_stacks_enter(stacks, parent, frame, &open.place);
 	if (r < 0)
 		return r;
 	stacks->by_row[row] = open.place;
@@ -184,7 +191,8 @@ static int add_track(struct sweep *sweep, uint32_t index)
 	for (uint32_t i = 0; r == 0 && i < track->count; i++) {
 		uint32_t row = trace->rows.items[track->first + i];
 
-		if (trace_view_is_of_thread(sweep->view, &trace->events.items[row]))
+		if (trace_view_is_of_thread(sweep->view, &trace->events.items[row]) ||
+			trace->events.items[row].is_capture)
 			r = add_row(sweep, row);
 	}
 	return r < 0 ? r : pass_time(sweep, INT64_MAX);

@@ -47,6 +47,9 @@ struct trace_stacks {
  */
 int trace_stacks_find(
 	struct trace_stacks *stacks, const struct trace_view *view, bool wants_stretches);
+/* The place of a frame in another place, or in none: MODEL_NONE. Returns 0 or -ENOMEM. */
+int trace_stacks_enter(
+	struct trace_stacks *stacks, uint32_t parent, uint32_t frame, uint32_t *ret_place);
 /* The model's stack of a place; of MODEL_NONE MODEL_NONE. Returns 0 or -ENOMEM. */
 int trace_stacks_get(struct trace_stacks *stacks, uint32_t place, uint32_t *ret_stack);
 void trace_stacks_done(struct trace_stacks *stacks);

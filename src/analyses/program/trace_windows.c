@@ -31,8 +31,12 @@ uint64_t trace_windows_first_ns(const struct trace_view *views, size_t count)
 
 		if (view->trace->is_narrowed)
 			first_ns = MIN(first_ns, common_ns(view, view->trace->first_row_ns));
-		array_foreach (&view->trace->events, event)
-			first_ns = MIN(first_ns, common_ns(view, trace_view_start_ns(view, event)));
+		array_foreach (&view->trace->events, event) {
+			int64_t ns = common_ns(view, trace_view_start_ns(view, event));
+
+			if (!event->is_capture)
+				first_ns = MIN(first_ns, ns);
+		}
 	}
 	return (uint64_t)first_ns;
 }

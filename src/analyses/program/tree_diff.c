@@ -148,7 +148,8 @@ static int add_row(struct side *side, uint32_t row)
 
 	outer = parent == MODEL_NONE ? NO_NODE : side->nodes[parent];
 	side->nodes[row] = outer;
-	if (!is_node(side->view->trace, event) || !trace_view_has(side->view, event))
+	if (!is_node(side->view->trace, event) ||
+		(!trace_view_has(side->view, event) && !event->is_capture))
 		return 0;
 	r = name_row(side, event, &name);
 	if (r == 0)
@@ -157,6 +158,8 @@ static int add_row(struct side *side, uint32_t row)
 		return r;
 	nodes = side->building->nodes.items;
 	assert(nodes);
+	if (event->is_capture)
+		return 0;
 	nodes[side->nodes[row]].count[side->number]++;
 	nodes[side->nodes[row]].host_ns[side->number] += duration_of(event);
 	if (outer != NO_NODE)
@@ -232,7 +235,7 @@ static int add_work(struct side *side, const struct trace_view_work *work)
 {
 	const struct trace *trace = side->view->trace;
 	double device_ns = (double)trace_view_work_ns(work);
-	uint32_t node = work->launch == MODEL_NONE ? NO_NODE : side->nodes[work->launch], name;
+	uint32_t node = work->origin == MODEL_NONE ? NO_NODE : side->nodes[work->origin], name;
 	int r = 0;
 
 	if (node == NO_NODE) {
@@ -244,7 +247,7 @@ static int add_work(struct side *side, const struct trace_view_work *work)
 		return r;
 	assert(side->building->nodes.items);
 	side->building->nodes.items[node].device_ns[side->number] += device_ns;
-	r = add_shape(side, node, work->launch, device_ns);
+	r = add_shape(side, node, work->origin, device_ns);
 	if (r < 0)
 		return r;
 	return add_kernel(

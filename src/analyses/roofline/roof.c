@@ -53,13 +53,6 @@ void roof_choose_peaks(struct roofline *roofline, const struct trace_view *views
 
 /* ---- operators ---- */
 
-/* On units that the table of peaks is about, not on general ones. */
-static bool is_of_matrices(enum op_family family)
-{
-	return family == OP_FAMILY_GEMM || family == OP_FAMILY_CONVOLUTION ||
-	       family == OP_FAMILY_ATTENTION;
-}
-
 /* NaN: not known. */
 static double compute_ns(const struct roofline_row *row, const struct peaks *peaks)
 {
@@ -72,23 +65,46 @@ static double memory_ns(const struct roofline_row *row, const struct peaks *peak
 	return peaks->bytes_per_s > 0 ? row->bytes / peaks->bytes_per_s * 1e9 : (double)NAN;
 }
 
+static bool has_least(const struct roofline_row *row)
+{
+	return row->flop_is == OP_AT_LEAST || row->bytes_is == OP_AT_LEAST;
+}
+
+static bool has_most(const struct roofline_row *row)
+{
+	return row->flop_is == OP_AT_MOST || row->bytes_is == OP_AT_MOST;
+}
+
+/* The longer one, if it is whatever the bounds leave open. */
+static enum roofline_bound bound_of(const struct roofline_row *row, double compute, double memory)
+{
+	bool is_compute = isnan(memory) || compute > memory;
+	enum op_bound longer = is_compute ? row->flop_is : row->bytes_is;
+	enum op_bound shorter = is_compute ? row->bytes_is : row->flop_is;
+
+	if (longer == OP_AT_MOST || shorter == OP_AT_LEAST)
+		return ROOFLINE_UNKNOWN;
+	return is_compute ? ROOFLINE_COMPUTE : ROOFLINE_MEMORY;
+}
+
 void roof_of_row(struct roofline_row *row, const struct peaks *peaks, bool is_cpu)
 {
 	double compute = compute_ns(row, peaks), memory = memory_ns(row, peaks);
 	double time_ns = (double)row->time_ns, shortest_ns;
 
 	/* Of matrices the operations are what counts: with the bytes alone all would seem slow. */
-	if (isnan(compute) && is_of_matrices(row->family))
+	if (isnan(compute) && op_family_is_of_matrices(row->family))
 		return;
 	row->roof_ns = fmax(compute, memory) * (double)row->count;
 	if (isnan(row->roof_ns))
 		return;
-	row->bound = isnan(memory) || compute > memory ? ROOFLINE_COMPUTE : ROOFLINE_MEMORY;
+	row->bound = bound_of(row, compute, memory);
 	shortest_ns = is_cpu ? 0 : (double)row->works * ROOFLINE_KERNEL_NS;
-	if (row->roof_ns < shortest_ns)
+	if (row->roof_ns < shortest_ns && !has_least(row))
 		row->bound = ROOFLINE_LATENCY;
-	row->saves_ns = fmax(time_ns - fmax(row->roof_ns, shortest_ns), 0);
-	row->is_above = time_ns > 0 && time_ns * ROOFLINE_ABOVE < row->roof_ns;
+	if (!has_least(row))
+		row->saves_ns = fmax(time_ns - fmax(row->roof_ns, shortest_ns), 0);
+	row->is_above = time_ns > 0 && time_ns * ROOFLINE_ABOVE < row->roof_ns && !has_most(row);
 }
 
 /* ---- steps ---- */
@@ -103,7 +119,8 @@ void roof_add_to_step(
 {
 	add_known(&step->flop, row->flop);
 	add_known(&step->bytes, row->bytes);
-	if (is_of_matrices(row->family))
+	step->has_bounds |= row->flop_is != OP_EXACT || row->bytes_is != OP_EXACT;
+	if (op_family_is_of_matrices(row->family))
 		add_known(&step->mfu, compute_ns(row, peaks));
 	add_known(&step->mbu, memory_ns(row, peaks));
 }

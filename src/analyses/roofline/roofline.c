@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/roofline/batches.h"
 #include "analyses/roofline/roof.h"
 #include "analyses/roofline/units.h"
 #include "analyses/trace_order.h"
@@ -23,13 +24,13 @@ const char *roofline_bound_name(enum roofline_bound bound)
 
 /* Of what a row is: two are the same where this is. */
 struct row_key {
-	uint32_t name, dims, types, dtype;
+	uint32_t name, dims, types, dtype, flop_is, bytes_is;
 	double flop, bytes;
 };
 
 /* Calls with the same texts: they have one row. */
 struct call_key {
-	uint32_t name, dims, types, strides, values, is_tf32;
+	uint32_t name, dims, types, strides, values, is_tf32, list_bytes, batch;
 };
 
 struct collector {
@@ -39,6 +40,8 @@ struct collector {
 	struct intern calls; /* of the view: struct call_key → index in `rows_of_calls` */
 	ARRAY_OF(uint32_t) rows_of_calls;
 	ARRAY_OF(int64_t) rank_ns; /* by row: of this view */
+	enum op_dtype cache_dtype; /* of this view, once it was asked for */
+	bool has_cache_dtype;
 };
 
 /* ---- rows ---- */
@@ -50,14 +53,33 @@ static struct json_text text_of(const struct trace *trace, uint32_t string)
 	return (struct json_text){.bytes = entry->bytes, .length = entry->length};
 }
 
-static struct op_cost cost_of(
-	const struct trace *trace, const struct roofline_unit *unit, const struct call_key *call)
+/* False: nothing is known of it. */
+static bool batch_of(
+	struct collector *collector, const struct call_key *call, struct op_batch *batch)
 {
+	const struct trace *trace = collector->view->trace;
+
+	if (!call->batch || !op_batch_read(batch, trace_text(trace, call->batch)))
+		return false;
+	if (!collector->has_cache_dtype)
+		collector->cache_dtype = roofline_cache_dtype(trace);
+	collector->has_cache_dtype = true;
+	batch->cache_dtype = collector->cache_dtype;
+	return true;
+}
+
+static struct op_cost cost_of(
+	struct collector *collector, const struct roofline_unit *unit, const struct call_key *call)
+{
+	const struct trace *trace = collector->view->trace;
+	struct op_batch batch;
 	const struct op_texts texts = {
 		.dims = text_of(trace, call->dims),
 		.types = text_of(trace, call->types),
 		.strides = text_of(trace, call->strides),
 		.values = text_of(trace, call->values),
+		.list_bytes = call->list_bytes,
+		.batch = batch_of(collector, call, &batch) ? &batch : NULL,
 	};
 	struct op_cost cost = {.flop = NAN, .bytes = NAN};
 
@@ -100,7 +122,7 @@ static int copy_json(struct collector *collector, uint32_t string, uint32_t *ret
 static int find_row(struct collector *collector, const struct roofline_unit *unit,
 	const struct call_key *call, uint32_t *ret_row)
 {
-	const struct op_cost cost = cost_of(collector->view->trace, unit, call);
+	const struct op_cost cost = cost_of(collector, unit, call);
 	struct row_key key;
 	int r;
 
@@ -108,6 +130,8 @@ static int find_row(struct collector *collector, const struct roofline_unit *uni
 	key.dtype = cost.dtype;
 	key.flop = cost.flop;
 	key.bytes = cost.bytes;
+	key.flop_is = cost.flop_is;
+	key.bytes_is = cost.bytes_is;
 	r = copy_string(collector, call->name, &key.name);
 	r = r ?: copy_json(collector, call->dims, &key.dims);
 	r = r ?: copy_json(collector, call->types, &key.types);
@@ -123,6 +147,8 @@ static int find_row(struct collector *collector, const struct roofline_unit *uni
 								.dtype = cost.dtype,
 								.flop = cost.flop,
 								.bytes = cost.bytes,
+								.flop_is = cost.flop_is,
+								.bytes_is = cost.bytes_is,
 								.roof_ns = NAN,
 								.saves_ns = NAN,
 							});
@@ -134,7 +160,8 @@ static int find_call(
 	const struct trace *trace = collector->view->trace;
 	const struct trace_event *event = &trace->events.items[unit->row];
 	const struct trace_op *op = trace_op(trace, event);
-	struct call_key call = {.name = event->name, .is_tf32 = unit->is_tf32};
+	struct call_key call = {
+		.name = event->name, .is_tf32 = unit->is_tf32, .list_bytes = unit->list_bytes};
 	uint32_t index = 0, row = 0;
 	int r;
 
@@ -144,6 +171,8 @@ static int find_call(
 		call.strides = op->input_strides;
 		call.values = op->concrete_inputs;
 	}
+	if (unit->formula && unit->formula->needs_batch)
+		call.batch = roofline_batch_around(trace, trace_parents(trace, false), unit->row);
 	r = intern_add(&collector->calls, &call, sizeof(call), &index);
 	if (r > 0) {
 		r = find_row(collector, unit, &call, &row);
@@ -265,6 +294,7 @@ static int add_view(struct collector *collector, uint32_t index)
 		roof_finish_steps(roofline, collector->view, steps);
 	intern_done(&collector->calls);
 	array_clear(&collector->rows_of_calls);
+	collector->has_cache_dtype = false;
 	return r;
 }
 

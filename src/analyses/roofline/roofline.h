@@ -43,12 +43,15 @@ struct roofline_row {
 	enum op_family family;
 	enum op_dtype dtype; /* that it computes with */
 	double flop, bytes;  /* of a call; NaN: not known */
+	enum op_bound flop_is, bytes_is;
 	uint64_t count, works;
 	int64_t time_ns;
 	/* Of the ranks that have it: */
 	int64_t least_ns, most_ns;
 	uint32_t ranks;
-	/* At the device's peaks; NaN: they are not known, or the cost is not. */
+	/* At the device's peaks; NaN: they are not known, or the cost is not. Of costs that are
+	 * bounds the roof is one, too. What is saved is not known where they are at least as much;
+	 * where they are at most as much, it is saved at least. */
 	double roof_ns, saves_ns;
 	enum roofline_bound bound;
 	bool is_above; /* it is faster than the roof */
@@ -69,6 +72,7 @@ struct roofline_step {
 	uint64_t number;
 	int64_t start_ns, end_ns;
 	double flop, bytes; /* of operators that began in it */
+	bool has_bounds;    /* of some of which they are bounds */
 	double mfu, mbu;    /* NaN: not known */
 };
 #define ROOFLINE_NO_STEP UINT64_MAX

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
+
 #define IS_CLOSED  1 /* of a row: what it calls is a part of it */
 #define HAS_CLOSED 2 /* below it is one that is closed */
 #define CALLS      4 /* it calls operators */
@@ -20,6 +22,7 @@ struct finder {
 	const uint32_t *parents;      /* row → the one around it */
 	uint32_t *owners;             /* row → the operator that has its work, or MODEL_NONE */
 	uint32_t *slots;              /* row → its unit's index + 1 */
+	struct map_u64 replayed;      /* row and launch of a graph → its unit's index + 1 */
 	uint8_t *flags;               /* by row */
 	struct name_formula *by_name; /* by string */
 };
@@ -28,6 +31,7 @@ static void finder_done(struct finder *finder)
 {
 	free(finder->owners);
 	free(finder->slots);
+	map_u64_done(&finder->replayed);
 	free(finder->flags);
 	free(finder->by_name);
 }
@@ -108,21 +112,41 @@ static void find_owners(struct finder *finder, bool closes_composites)
 
 /* ---- what they took ---- */
 
-/* NULL when memory ran out. */
-static struct roofline_unit *find_unit(
-	struct finder *finder, struct roofline_units *units, uint32_t row)
+static int add_unit(struct finder *finder, struct roofline_units *units, uint32_t row)
 {
 	const struct trace_event *event = &finder->view->trace->events.items[row];
 	const struct name_formula *known = formula_of(finder, event);
 
+	return array_append(&units->items,
+		(struct roofline_unit){
+			.row = row, .formula = known->formula, .family = known->family});
+}
+
+/* NULL when memory ran out. */
+static struct roofline_unit *find_unit(
+	struct finder *finder, struct roofline_units *units, uint32_t row)
+{
 	if (!finder->slots[row]) {
-		if (array_append(&units->items, (struct roofline_unit){.row = row,
-							.formula = known->formula,
-							.family = known->family}) < 0)
+		if (add_unit(finder, units, row) < 0)
 			return NULL;
 		finder->slots[row] = (uint32_t)units->items.count;
 	}
 	return &units->items.items[finder->slots[row] - 1];
+}
+
+/* The same of an operator that was captured: each replay does its work once more. */
+static struct roofline_unit *find_replayed(
+	struct finder *finder, struct roofline_units *units, uint32_t row, uint32_t launch)
+{
+	uint64_t key = (uint64_t)row << 32 | launch, slot;
+
+	if (!map_u64_get(&finder->replayed, key, &slot)) {
+		slot = units->items.count + 1;
+		if (add_unit(finder, units, row) < 0 ||
+			map_u64_set(&finder->replayed, key, slot) < 0)
+			return NULL;
+	}
+	return &units->items.items[slot - 1];
 }
 
 /* cuBLAS, CUTLASS and cuDNN: "…_tf32f32_…", "…_s1688gemm_…", "…_tf32x3_…". */
@@ -131,26 +155,47 @@ static bool is_tf32(const char *kernel)
 	return strstr(kernel, "tf32") || strstr(kernel, "s1688");
 }
 
+/* PyTorch's kernels that move what they do not compute with: "…CatArrayBatchedCopy<…OpaqueType<2u>,
+ * …", mangled "…OpaqueTypeILj2EE…". 0: it says nothing. */
+static uint32_t opaque_bytes(const char *kernel)
+{
+	static const char opaque[] = "OpaqueType";
+	const char *at = strstr(kernel, opaque);
+	unsigned long bytes;
+
+	if (!at)
+		return 0;
+	at += strlen(opaque) + strcspn(at + strlen(opaque), "0123456789");
+	bytes = strtoul(at, NULL, 10);
+	return bytes <= 16 ? (uint32_t)bytes : 0;
+}
+
 static int add_works(struct finder *finder, struct roofline_units *units)
 {
 	const struct trace *trace = finder->view->trace;
 
 	array_foreach (&finder->view->works, work) {
 		struct roofline_unit *unit;
-		uint32_t owner;
+		const char *name;
+		uint32_t owner, bytes;
 
 		if (work->kind == TRACE_COMMUNICATION || work->is_wait)
 			continue;
 		units->work_ns += work->end_ns - work->start_ns;
-		owner = work->launch == MODEL_NONE ? MODEL_NONE : finder->owners[work->launch];
+		owner = work->origin == MODEL_NONE ? MODEL_NONE : finder->owners[work->origin];
 		if (owner == MODEL_NONE)
 			continue;
-		unit = find_unit(finder, units, owner);
+		unit = work->origin == work->launch
+			       ? find_unit(finder, units, owner)
+			       : find_replayed(finder, units, owner, work->launch);
 		if (!unit)
 			return -ENOMEM;
 		unit->works++;
 		unit->time_ns += work->end_ns - work->start_ns;
-		unit->is_tf32 |= is_tf32(trace_text(trace, trace->events.items[work->row].name));
+		name = trace_text(trace, trace->events.items[work->row].name);
+		unit->is_tf32 |= is_tf32(name);
+		bytes = opaque_bytes(name);
+		unit->list_bytes = unit->works == 1 || unit->list_bytes == bytes ? bytes : 0;
 	}
 	return 0;
 }

@@ -12,7 +12,9 @@ struct roofline_unit {
 	enum op_family family;
 	uint64_t works;
 	int64_t time_ns; /* of its device work; without any device work, its own */
-	bool is_tf32;    /* a kernel's name says that it computes so */
+	/* What kernels' names say: */
+	bool is_tf32;        /* that it computes so */
+	uint32_t list_bytes; /* how large what it moves is; 0: nothing, or they differ */
 };
 
 struct roofline_units {

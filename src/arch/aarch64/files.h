@@ -78,6 +78,12 @@ static inline uint64_t arch_address_taken(
 #define ARCH_PLT_HEADER_PUSHED_AT 4
 #define ARCH_PLT_HEADER_PUSHES    16
 
+/*
+ * Call frame information of glibc's _dl_runtime_resolve() leaves out what the header pushed: its
+ * CFA is this much below the caller's stack pointer, and the return address above it.
+ */
+#define ARCH_RESOLVER_LEAVES_OUT 16
+
 static inline bool arch_is_plt_header(const uint8_t *entry)
 {
 	uint32_t word = arch_word(entry);

@@ -66,6 +66,9 @@ static inline uint64_t arch_address_taken(
 #define ARCH_PLT_HEADER_PUSHED_AT 6
 #define ARCH_PLT_HEADER_PUSHES    8
 
+/* glibc's _dl_runtime_resolve() counts what the header pushed. */
+#define ARCH_RESOLVER_LEAVES_OUT 0
+
 static inline bool arch_is_plt_header(const uint8_t *entry)
 {
 	static const uint8_t push_map[] = {0xff, 0x35}; /* push map(%rip) */

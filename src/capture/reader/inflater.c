@@ -3,22 +3,24 @@
 
 #include <errno.h>
 
-#define FIRST_BYTES ((size_t)64 * 1024)
+/* What most packets become at most. Memory that is not written costs nothing. */
+#define FIRST_BYTES ((size_t)512 * 1024)
+/* Of zlib: a gzip header is expected. */
+#define GZIP_BITS (MAX_WBITS + 16)
 
-int inflater_open(struct inflater *inflater, enum inflate_format format)
+int inflater_open_gzip(struct inflater *inflater)
 {
-	if (inflater->ready)
-		return 0;
-	if (inflateInit2(&inflater->stream, MAX_WBITS + (int)format) != Z_OK)
+	if (inflateInit2(&inflater->gzip, GZIP_BITS) != Z_OK)
 		return -ENOMEM;
-	inflater->ready = true;
+	inflater->has_gzip = true;
 	return 0;
 }
 
 void inflater_done(struct inflater *inflater)
 {
-	if (inflater->ready)
-		inflateEnd(&inflater->stream);
+	if (inflater->has_gzip)
+		inflateEnd(&inflater->gzip);
+	libdeflate_free_decompressor(inflater->packets);
 	strbuf_done(&inflater->out);
 }
 
@@ -39,7 +41,7 @@ static int from_zlib(int status)
 /* One call of inflate() that appends at most `room` bytes. */
 static int inflate_some(struct inflater *inflater, struct pb_bytes *input, size_t room)
 {
-	z_stream *stream = &inflater->stream;
+	z_stream *stream = &inflater->gzip;
 	struct strbuf *out = &inflater->out;
 	int status;
 
@@ -56,25 +58,36 @@ static int inflate_some(struct inflater *inflater, struct pb_bytes *input, size_
 	return status;
 }
 
+/* How long it becomes is not written anywhere: what does not fit is inflated once more. */
 int inflater_run(struct inflater *inflater, struct pb_bytes deflated, size_t max_bytes)
 {
-	strbuf_clear(&inflater->out);
-	inflateReset(&inflater->stream);
-	for (;;) {
-		size_t before = inflater->out.length;
-		size_t room = MIN(MAX(before, FIRST_BYTES), max_bytes - before);
-		int status;
+	struct strbuf *out = &inflater->out;
+	size_t room = MIN(FIRST_BYTES, max_bytes), length;
 
-		if (room == 0)
+	if (!inflater->packets)
+		inflater->packets = libdeflate_alloc_decompressor();
+	if (!inflater->packets)
+		return -ENOMEM;
+	for (;;) {
+		enum libdeflate_result result;
+		void *bytes;
+
+		strbuf_clear(out);
+		bytes = strbuf_extend(out, room);
+		if (!bytes)
+			return -ENOMEM;
+		result = libdeflate_zlib_decompress(
+			inflater->packets, deflated.at, deflated.length, bytes, room, &length);
+		if (result == LIBDEFLATE_SUCCESS)
+			break;
+		if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
+			return -EBADMSG;
+		if (room == max_bytes)
 			return -EFBIG;
-		status = inflate_some(inflater, &deflated, room);
-		if (status == Z_STREAM_END)
-			return 0;
-		if (from_zlib(status) < 0)
-			return from_zlib(status);
-		if (inflater->out.length < before + room)
-			return -EBADMSG; /* room is left and the end has not come: cut off */
+		room = MIN(2 * room, max_bytes);
 	}
+	out->length = length;
+	return 0;
 }
 
 int inflater_step(struct inflater *inflater, struct pb_bytes *input, size_t max_bytes)
@@ -84,7 +97,7 @@ int inflater_step(struct inflater *inflater, struct pb_bytes *input, size_t max_
 	if (from_zlib(status) < 0)
 		return from_zlib(status);
 	if (status == Z_STREAM_END)
-		inflateReset(&inflater->stream);
+		inflateReset(&inflater->gzip);
 	/* A full buffer may hide output that the stream still holds. */
-	return input->length > 0 || inflater->stream.avail_out == 0;
+	return input->length > 0 || inflater->gzip.avail_out == 0;
 }

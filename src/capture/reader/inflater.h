@@ -2,26 +2,26 @@
 /* Inflating with a bound: compressed packets in one piece, gzip files piece by piece. */
 #pragma once
 
+#include <libdeflate.h>
 #include <zlib.h>
 
 #include "base/strbuf.h"
 #include "capture/protobuf.h"
 
 struct inflater {
-	z_stream stream;
-	bool ready;
+	z_stream gzip;
+	bool has_gzip;
+	struct libdeflate_decompressor *packets; /* NULL: none was inflated yet */
 	struct strbuf out;
 };
 
-enum inflate_format { INFLATE_ZLIB = 0, INFLATE_GZIP = 16 };
-
-/* Zero-initialise before. Returns 0 or -ENOMEM. */
-int inflater_open(struct inflater *inflater, enum inflate_format format);
+/* Before inflater_step(), of one that is zero-initialised. Returns 0 or -ENOMEM. */
+int inflater_open_gzip(struct inflater *inflater);
 void inflater_done(struct inflater *inflater);
 
 /*
- * Inflates one whole stream into inflater->out, whose bytes stay until the next call. -EBADMSG when
- * the stream is damaged or cut, -EFBIG beyond max_bytes, -ENOMEM.
+ * Inflates one whole zlib stream into inflater->out, whose bytes stay until the next call. -EBADMSG
+ * when the stream is damaged or cut, -EFBIG beyond max_bytes, -ENOMEM.
  */
 int inflater_run(struct inflater *inflater, struct pb_bytes deflated, size_t max_bytes);
 

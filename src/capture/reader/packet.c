@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading one TracePacket: its fields, its sequence's state, and then the message it carries. */
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 
+#include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/reader/state.h"
 
@@ -44,19 +47,18 @@ static bool is_of_the_service(uint32_t field)
 	return false;
 }
 
-/* Their kinds have numbers in a row. */
 static void take_device_event_field(const struct pb_field *field, struct packet *packet)
 {
-	uint32_t kind = (field->tag >> 3) - PACKET_SONDE_DEVICE_EVENT;
+	enum capture_device_event_kind kind = device_event_kind_of(field->tag >> 3);
 
 	if ((field->tag & 7) != PB_WIRE_BYTES)
 		return;
-	if (kind >= CAPTURE_DEVICE_EVENT_MAX) {
-		packet->has_other |= !is_of_the_service(field->tag >> 3);
+	if (kind == CAPTURE_DEVICE_EVENT_MAX) {
+		packet->rest.has_other |= !is_of_the_service(field->tag >> 3);
 		return;
 	}
-	packet->device_event = field->bytes;
-	packet->device_event_kind = (enum capture_device_event_kind)kind;
+	packet->rest.device_event = field->bytes;
+	packet->rest.device_event_kind = kind;
 }
 
 /* Of recordings; each is a field of its own of the packet. */
@@ -64,43 +66,43 @@ static void take_sonde_message(const struct pb_field *field, struct packet *pack
 {
 	switch (field->tag) {
 	case PB_BYTES(PACKET_SONDE_SESSION):
-		packet->session = field->bytes;
+		packet->rest.session = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_STATS):
-		packet->stats = field->bytes;
+		packet->rest.stats = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_WAIT):
-		packet->wait_sample = field->bytes;
+		packet->rest.wait_sample = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_DEVICE_WORK):
-		packet->device_work = field->bytes;
+		packet->rest.device_work = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_LAUNCH):
-		packet->launch = field->bytes;
+		packet->rest.launch = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_LAUNCH_STACK):
-		packet->launch_stack = field->bytes;
+		packet->rest.launch_stack = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_PROCESS):
-		packet->process_info = field->bytes;
+		packet->rest.process_info = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_WINDOW):
-		packet->window = field->bytes;
+		packet->rest.window = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_STEP):
-		packet->step = field->bytes;
+		packet->rest.step = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_ENERGY_DOMAIN):
-		packet->energy_domain = field->bytes;
+		packet->rest.energy_domain = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_ENERGY_INTERVAL):
-		packet->energy_interval = field->bytes;
+		packet->rest.energy_interval = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_ENERGY_STATE):
-		packet->energy_state = field->bytes;
+		packet->rest.energy_state = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_ENERGY_ABSENCE):
-		packet->energy_absence = field->bytes;
+		packet->rest.energy_absence = field->bytes;
 		break;
 	default:
 		take_device_event_field(field, packet);
@@ -108,27 +110,24 @@ static void take_sonde_message(const struct pb_field *field, struct packet *pack
 	}
 }
 
-/* Of imported traces, which have the most packets. */
+/* Of imported traces, but for their rows. */
 static void take_trace_message(const struct pb_field *field, struct packet *packet)
 {
 	switch (field->tag) {
 	case PB_BYTES(PACKET_SONDE_TRACE):
-		packet->trace = field->bytes;
+		packet->rest.trace = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_TRACE_TRACK):
-		packet->trace_track = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE_ROW):
-		packet->trace_row = field->bytes;
+		packet->rest.trace_track = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_TRACE_FLOW):
-		packet->trace_flow = field->bytes;
+		packet->rest.trace_flow = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_TRACE_COUNTER):
-		packet->trace_counter = field->bytes;
+		packet->rest.trace_counter = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_TRACE_GROUP):
-		packet->trace_group = field->bytes;
+		packet->rest.trace_group = field->bytes;
 		break;
 	default:
 		take_sonde_message(field, packet);
@@ -137,45 +136,60 @@ static void take_trace_message(const struct pb_field *field, struct packet *pack
 }
 
 /* Perfetto's own. */
-static void take_packet_message(const struct pb_field *field, struct packet *packet)
+static void take_rest(const struct pb_field *field, struct packet *packet)
 {
+	if (!packet->has_rest)
+		memset(&packet->rest, 0, sizeof(packet->rest));
+	packet->has_rest = true;
 	switch (field->tag) {
 	case PB_BYTES(PACKET_INTERNED_DATA):
-		packet->interned_data = field->bytes;
+		packet->rest.interned_data = field->bytes;
 		break;
 	case PB_BYTES(PACKET_DEFAULTS):
-		packet->defaults = field->bytes;
+		packet->rest.defaults = field->bytes;
 		break;
 	case PB_BYTES(PACKET_CLOCK_SNAPSHOT):
-		packet->clock_snapshot = field->bytes;
+		packet->rest.clock_snapshot = field->bytes;
 		break;
 	case PB_BYTES(PACKET_COMPRESSED):
-		packet->compressed = field->bytes;
+		packet->rest.compressed = field->bytes;
 		break;
 	case PB_BYTES(PACKET_PERF_SAMPLE):
-		packet->perf_sample = field->bytes;
+		packet->rest.perf_sample = field->bytes;
 		break;
 	case PB_BYTES(PACKET_STACK_SAMPLE):
-		packet->stack_sample = field->bytes;
-		break;
-	case PB_BYTES(PACKET_TRACK_EVENT):
-		packet->track_event = field->bytes;
+		packet->rest.stack_sample = field->bytes;
 		break;
 	case PB_BYTES(PACKET_TRACK_DESCRIPTOR):
-		packet->track = field->bytes;
+		packet->rest.track = field->bytes;
 		break;
 	case PB_BYTES(PACKET_MODULE_SYMBOLS):
 	case PB_BYTES(PACKET_SONDE_SYMBOLS):
-		packet->symbols = field->bytes;
+		packet->rest.symbols = field->bytes;
+		break;
+	case PB_BYTES(PACKET_ZSTD):
+		packet->rest.has_zstd = true;
+		break;
+	default:
+		take_trace_message(field, packet);
+		break;
+	}
+}
+
+static void take_packet_message(const struct pb_field *field, struct packet *packet)
+{
+	switch (field->tag) {
+	case PB_BYTES(PACKET_TRACK_EVENT):
+		packet->track_event = field->bytes;
 		break;
 	case PB_BYTES(PACKET_GPU_STAGE):
 		packet->gpu_stage = field->bytes;
 		break;
-	case PB_BYTES(PACKET_ZSTD):
-		packet->has_zstd = true;
+	case PB_BYTES(PACKET_SONDE_TRACE_ROW):
+		packet->trace_row = field->bytes;
 		break;
 	default:
-		take_trace_message(field, packet);
+		take_rest(field, packet);
 		break;
 	}
 }
@@ -186,7 +200,7 @@ int reader_decode_packet(struct pb_bytes bytes, bool strict, struct packet *ret_
 	struct pb_field field;
 	int more;
 
-	*ret_packet = (struct packet){0};
+	memset(ret_packet, 0, offsetof(struct packet, rest));
 	while ((more = pb_next(&cursor, &field)) > 0) {
 		uint32_t wire = field.tag & 7;
 
@@ -219,12 +233,21 @@ static int add_sequence(struct reader *reader, uint32_t id, struct sequence **re
 
 static int get_sequence(struct reader *reader, uint32_t id, struct sequence **ret_sequence)
 {
+	struct sequence *last = reader->last_sequence;
 	uint64_t index;
+	int result = 0;
 
-	if (!map_u64_get(&reader->sequence_index, id, &index))
-		return add_sequence(reader, id, ret_sequence);
-	*ret_sequence = reader->sequences.items[index];
-	return 0;
+	if (last && last->id == id) {
+		*ret_sequence = last;
+		return 0;
+	}
+	if (map_u64_get(&reader->sequence_index, id, &index))
+		*ret_sequence = reader->sequences.items[index];
+	else
+		result = add_sequence(reader, id, ret_sequence);
+	if (result == 0)
+		reader->last_sequence = *ret_sequence;
+	return result;
 }
 
 static int read_event_defaults(struct sequence *sequence, struct pb_bytes message)
@@ -267,15 +290,17 @@ static int update_sequence(
 	} else if (packet->previous_dropped) {
 		sequence->has_state = false;
 	}
-	if (packet->defaults.at)
-		result = read_defaults(sequence, packet->defaults);
-	if (result == 0 && packet->defaults.at)
+	if (!packet->has_rest)
+		return 0;
+	if (packet->rest.defaults.at)
+		result = read_defaults(sequence, packet->rest.defaults);
+	if (result == 0 && packet->rest.defaults.at)
 		result = reader_begin_rows(reader, sequence);
-	if (result == 0 && packet->clock_snapshot.at)
+	if (result == 0 && packet->rest.clock_snapshot.at)
 		result = clocks_take_snapshot(
-			&reader->clocks, &sequence->clocks, packet->clock_snapshot);
-	if (result == 0 && packet->interned_data.at)
-		result = reader_interned_data(reader, sequence, packet->interned_data);
+			&reader->clocks, &sequence->clocks, packet->rest.clock_snapshot);
+	if (result == 0 && packet->rest.interned_data.at)
+		result = reader_interned_data(reader, sequence, packet->rest.interned_data);
 	return result;
 }
 
@@ -288,6 +313,67 @@ static uint64_t packet_time_ns(
 	if (!packet->has_timestamp)
 		return 0;
 	return clocks_to_monotonic(&reader->clocks, &sequence->clocks, clock, packet->timestamp);
+}
+
+/* Samples, and work of recordings. */
+static int read_samples(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	const struct packet *packet)
+{
+	int result = 0;
+
+	if (packet->rest.perf_sample.at)
+		result = reader_perf_sample(reader, sequence, time_ns, packet->rest.perf_sample);
+	if (result == 0 && packet->rest.wait_sample.at)
+		result = reader_wait_sample(reader, sequence, time_ns, packet->rest.wait_sample);
+	if (result == 0 && packet->rest.stack_sample.at)
+		result = reader_stack_sample(reader, sequence, time_ns, packet->rest.stack_sample);
+	if (result == 0 && packet->rest.device_work.at)
+		result = reader_device_work(
+			reader, sequence, time_ns, packet->gpu_stage, packet->rest.device_work);
+	if (result == 0 && packet->rest.launch.at)
+		result = reader_launch(reader, time_ns, packet->rest.launch);
+	if (result == 0 && packet->rest.launch_stack.at)
+		result = reader_launch_stack(reader, sequence, time_ns, packet->rest.launch_stack);
+	return result;
+}
+
+static int read_events(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	const struct packet *packet)
+{
+	bool has_work = packet->has_rest && packet->rest.device_work.at;
+	int result = 0;
+
+	if (packet->track_event.at)
+		result = sequence->trace_track ? reader_trace_slice(reader, sequence, time_ns,
+							 packet->track_event, packet->trace_row)
+					       : reader_track_event(reader, sequence, time_ns,
+							 packet->track_event);
+	if (result == 0 && packet->gpu_stage.at && sequence->trace_track)
+		result = reader_trace_stage(
+			reader, sequence, time_ns, packet->gpu_stage, packet->trace_row);
+	else if (result == 0 && packet->gpu_stage.at && !has_work)
+		result = reader_foreign_stage(reader, sequence, time_ns, packet->gpu_stage);
+	return result;
+}
+
+static int read_measured(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	const struct packet *packet)
+{
+	int result = 0;
+
+	if (packet->rest.step.at)
+		result = reader_step(reader, sequence, time_ns, packet->rest.step);
+	if (result == 0 && packet->rest.energy_domain.at)
+		result = reader_energy_domain(reader, sequence, packet->rest.energy_domain);
+	if (result == 0 && packet->rest.energy_interval.at)
+		result = reader_energy_interval(
+			reader, sequence, time_ns, packet->rest.energy_interval);
+	if (result == 0 && packet->rest.energy_state.at)
+		result = reader_energy_state(reader, sequence, time_ns, packet->rest.energy_state);
+	if (result == 0 && packet->rest.device_event.at)
+		result = reader_device_event(
+			reader, time_ns, packet->rest.device_event_kind, packet->rest.device_event);
+	return result;
 }
 
 static int read_sequenced(struct reader *reader, const struct packet *packet)
@@ -305,96 +391,75 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 	}
 	result = update_sequence(reader, sequence, packet);
 	time_ns = packet_time_ns(reader, sequence, packet);
-	if (result == 0 && packet->perf_sample.at)
-		result = reader_perf_sample(reader, sequence, time_ns, packet->perf_sample);
-	if (result == 0 && packet->wait_sample.at)
-		result = reader_wait_sample(reader, sequence, time_ns, packet->wait_sample);
-	if (result == 0 && packet->stack_sample.at)
-		result = reader_stack_sample(reader, sequence, time_ns, packet->stack_sample);
-	if (result == 0 && packet->device_work.at)
-		result = reader_device_work(
-			reader, sequence, time_ns, packet->gpu_stage, packet->device_work);
-	if (result == 0 && packet->launch.at)
-		result = reader_launch(reader, time_ns, packet->launch);
-	if (result == 0 && packet->launch_stack.at)
-		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
-	if (result == 0 && packet->track_event.at)
-		result = sequence->trace_track ? reader_trace_slice(reader, sequence, time_ns,
-							 packet->track_event, packet->trace_row)
-					       : reader_track_event(reader, sequence, time_ns,
-							 packet->track_event);
-	if (result == 0 && packet->gpu_stage.at && sequence->trace_track)
-		result = reader_trace_stage(
-			reader, sequence, time_ns, packet->gpu_stage, packet->trace_row);
-	else if (result == 0 && packet->gpu_stage.at && !packet->device_work.at)
-		result = reader_foreign_stage(reader, sequence, time_ns, packet->gpu_stage);
-	if (result == 0 && packet->step.at)
-		result = reader_step(reader, sequence, time_ns, packet->step);
-	if (result == 0 && packet->energy_domain.at)
-		result = reader_energy_domain(reader, sequence, packet->energy_domain);
-	if (result == 0 && packet->energy_interval.at)
-		result = reader_energy_interval(reader, sequence, time_ns, packet->energy_interval);
-	if (result == 0 && packet->energy_state.at)
-		result = reader_energy_state(reader, sequence, time_ns, packet->energy_state);
-	if (result == 0 && packet->device_event.at)
-		result = reader_device_event(
-			reader, time_ns, packet->device_event_kind, packet->device_event);
+	if (result == 0 && packet->has_rest)
+		result = read_samples(reader, sequence, time_ns, packet);
+	if (result == 0)
+		result = read_events(reader, sequence, time_ns, packet);
+	if (result == 0 && packet->has_rest)
+		result = read_measured(reader, sequence, time_ns, packet);
 	return result;
 }
 
 /* Packets of other data sources make no sequence state: they may use a great many sequences. */
 static bool concerns_sequence(const struct packet *packet)
 {
-	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
-	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
-	       packet->device_work.at || packet->launch.at || packet->launch_stack.at ||
-	       packet->device_event.at || packet->track_event.at || packet->step.at ||
-	       packet->energy_domain.at || packet->energy_interval.at || packet->energy_state.at ||
-	       packet->has_timestamp || packet->flags & SEQUENCE_CLEARED ||
-	       packet->previous_dropped;
+	if (packet->track_event.at || packet->has_timestamp || packet->previous_dropped ||
+		packet->flags & SEQUENCE_CLEARED)
+		return true;
+	return packet->has_rest &&
+	       (packet->rest.interned_data.at || packet->rest.defaults.at ||
+		       packet->rest.clock_snapshot.at || packet->rest.perf_sample.at ||
+		       packet->rest.stack_sample.at || packet->rest.wait_sample.at ||
+		       packet->rest.device_work.at || packet->rest.launch.at ||
+		       packet->rest.launch_stack.at || packet->rest.device_event.at ||
+		       packet->rest.step.at || packet->rest.energy_domain.at ||
+		       packet->rest.energy_interval.at || packet->rest.energy_state.at);
 }
 
+/* What is of no sequence. */
 static int read_messages(struct reader *reader, const struct packet *packet)
 {
 	int result = 0;
 
-	if (concerns_sequence(packet))
-		result = read_sequenced(reader, packet);
-	if (result == 0 && packet->session.at)
-		result = reader_session(reader, packet->session);
-	if (result == 0 && packet->window.at)
-		result = reader_window(reader, packet->window);
-	if (result == 0 && packet->energy_absence.at)
-		result = reader_energy_absence(reader, packet->energy_absence);
-	if (result == 0 && packet->trace.at)
-		result = reader_trace(reader, packet->trace);
-	if (result == 0 && packet->trace_track.at)
-		result = reader_trace_track(reader, packet->trace_track);
-	if (result == 0 && packet->trace_flow.at)
-		result = reader_trace_flow(reader, packet->trace_flow);
-	if (result == 0 && packet->trace_counter.at)
-		result = reader_trace_counter(reader, packet->trace_counter);
-	if (result == 0 && packet->trace_group.at)
-		result = reader_trace_group(reader, packet->trace_group);
-	if (result == 0 && packet->track.at)
-		result = reader_track(reader, packet->track, packet->process_info);
-	if (result == 0 && packet->symbols.at)
-		result = reader_module_symbols(reader, packet->symbols);
-	if (result == 0 && packet->stats.at)
-		result = reader_stats(reader, packet->stats);
+	if (packet->rest.session.at)
+		result = reader_session(reader, packet->rest.session);
+	if (result == 0 && packet->rest.window.at)
+		result = reader_window(reader, packet->rest.window);
+	if (result == 0 && packet->rest.energy_absence.at)
+		result = reader_energy_absence(reader, packet->rest.energy_absence);
+	if (result == 0 && packet->rest.trace.at)
+		result = reader_trace(reader, packet->rest.trace);
+	if (result == 0 && packet->rest.trace_track.at)
+		result = reader_trace_track(reader, packet->rest.trace_track);
+	if (result == 0 && packet->rest.trace_flow.at)
+		result = reader_trace_flow(reader, packet->rest.trace_flow);
+	if (result == 0 && packet->rest.trace_counter.at)
+		result = reader_trace_counter(reader, packet->rest.trace_counter);
+	if (result == 0 && packet->rest.trace_group.at)
+		result = reader_trace_group(reader, packet->rest.trace_group);
+	if (result == 0 && packet->rest.track.at)
+		result = reader_track(reader, packet->rest.track, packet->rest.process_info);
+	if (result == 0 && packet->rest.symbols.at)
+		result = reader_module_symbols(reader, packet->rest.symbols);
+	if (result == 0 && packet->rest.stats.at)
+		result = reader_stats(reader, packet->rest.stats);
 	return result;
 }
 
 int reader_take_packet(struct reader *reader, const struct packet *packet)
 {
-	int result;
+	int result = 0;
 
-	if (packet->has_zstd)
+	if (packet->has_rest && packet->rest.has_zstd)
 		return -EOPNOTSUPP;
 	reader->lacks_state = false;
-	result = read_messages(reader, packet);
+	if (concerns_sequence(packet))
+		result = read_sequenced(reader, packet);
+	if (result == 0 && packet->has_rest)
+		result = read_messages(reader, packet);
 	reader->result->packets++;
 	reader->result->skipped_packets += reader->lacks_state;
-	reader->result->other_packets += packet->has_other && !reader->is_ours;
+	reader->result->other_packets +=
+		packet->has_rest && packet->rest.has_other && !reader->is_ours;
 	return result;
 }

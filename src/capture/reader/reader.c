@@ -96,7 +96,7 @@ static int read_inflated(struct reader *reader, struct pb_bytes packets)
 		if (result <= 0)
 			return reader_corrupt(reader, "the packets compressed in it are damaged");
 		result = reader_decode_packet(content, false, &packet);
-		if (result == 0 && packet.compressed.at)
+		if (result == 0 && packet.has_rest && packet.rest.compressed.at)
 			return reader_corrupt(reader, "a compressed packet holds another one");
 		if (result == 0)
 			result = reader_take_packet(reader, &packet);
@@ -109,10 +109,8 @@ static int read_inflated(struct reader *reader, struct pb_bytes packets)
 static int read_compressed(struct reader *reader, struct pb_bytes deflated)
 {
 	struct inflater *inflater = &reader->inflater;
-	int result = inflater_open(inflater, INFLATE_ZLIB);
+	int result = inflater_run(inflater, deflated, INFLATED_MAX);
 
-	if (result == 0)
-		result = inflater_run(inflater, deflated, INFLATED_MAX);
 	if (result == -EFBIG)
 		return reader_corrupt(reader, "a compressed packet becomes larger than 16 MiB");
 	if (result == -EBADMSG)
@@ -132,8 +130,8 @@ static int read_packet(struct reader *reader, struct pb_bytes content)
 	if (result < 0)
 		return result;
 	reader->is_trace = true;
-	if (packet.compressed.at)
-		return read_compressed(reader, packet.compressed);
+	if (packet.has_rest && packet.rest.compressed.at)
+		return read_compressed(reader, packet.rest.compressed);
 	return reader_take_packet(reader, &packet);
 }
 
@@ -231,15 +229,15 @@ static int read_source(struct reader *reader, struct source *source)
 
 	while (result == 0 && (more = source_next(source, &input)) > 0) {
 		if (reader->input_bytes == 0 && is_gzip(input))
-			result = inflater_open(&gzip, INFLATE_GZIP);
+			result = inflater_open_gzip(&gzip);
 		reader->input_bytes += input.length;
 		if (result < 0)
 			break;
-		result = gzip.ready ? read_gzip_input(reader, &gzip, input)
-				    : read_plain_input(reader, &plain, input);
+		result = gzip.has_gzip ? read_gzip_input(reader, &gzip, input)
+				       : read_plain_input(reader, &plain, input);
 	}
 	if (result == 0 && more == 0)
-		result = read_tail(reader, gzip.ready ? &gzip.out : &plain);
+		result = read_tail(reader, gzip.has_gzip ? &gzip.out : &plain);
 	return result < 0 ? result : more;
 }
 

@@ -68,6 +68,7 @@ struct reader {
 	uint64_t retained_bytes; /* what stays in memory because the file says so */
 	struct map_u64 sequence_index;
 	ARRAY_OF(struct sequence *) sequences;
+	struct sequence *last_sequence; /* of the packet before; NULL: none */
 	struct clocks clocks;
 	struct map_u64 track_index; /* uuid → index */
 	ARRAY_OF(struct track) tracks;
@@ -115,20 +116,26 @@ int reader_retain(struct reader *reader, size_t bytes);
 int reader_string(struct reader *reader, struct pb_bytes bytes, uint32_t *ret_id);
 int reader_text(struct reader *reader, struct pb_bytes bytes, const char **ret_text);
 
-/* The fields of one TracePacket that we read. */
+/*
+ * The fields of one TracePacket that we read. Imported traces have millions of packets with rows
+ * and nothing else: the rest is only set, and looked at, with has_rest.
+ */
 struct packet {
 	uint64_t timestamp;
 	uint32_t clock, sequence_id, flags;
-	bool has_timestamp, previous_dropped;
-	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
-		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
-		track_event, symbols, session, stats, process_info, window, step, trace,
-		trace_track, trace_row, trace_flow, trace_counter, trace_group, energy_domain,
-		energy_interval, energy_state, energy_absence;
-	struct pb_bytes device_event; /* of the kind that follows */
-	enum capture_device_event_kind device_event_kind;
-	bool has_zstd;
-	bool has_other; /* data of a source that is not read */
+	bool has_timestamp, previous_dropped, has_rest;
+	struct pb_bytes track_event, gpu_stage, trace_row;
+	struct {
+		bool has_zstd;
+		bool has_other; /* data of a source that is not read */
+		enum capture_device_event_kind device_event_kind;
+		struct pb_bytes device_event; /* of that kind */
+		struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
+			stack_sample, wait_sample, device_work, launch, launch_stack, track,
+			symbols, session, stats, process_info, window, step, trace, trace_track,
+			trace_flow, trace_counter, trace_group, energy_domain, energy_interval,
+			energy_state, energy_absence;
+	} rest;
 };
 
 /*

@@ -458,6 +458,8 @@ int reader_trace_counter(struct reader *reader, struct pb_bytes message)
 			counter.time_ns = field.value;
 		else if (field.tag == PB_VARINT(TRACE_COUNTER_TRACK))
 			counter.track = (uint32_t)field.value;
+		else if (field.tag == PB_VARINT(TRACE_COUNTER_DEVICE))
+			counter.device = (uint32_t)field.value;
 		else if (field.tag == PB_BYTES(TRACE_COUNTER_NAME))
 			result = reader_text(reader, field.bytes, &counter.name);
 		else if (field.tag == PB_BYTES(TRACE_COUNTER_SERIES))

@@ -184,7 +184,7 @@ static int split_launch_stack(void *context, const struct capture_launch_stack *
 
 static int split_device_event(void *context, const struct capture_device_event *event)
 {
-	bool has_moment = event->kind == CAPTURE_OVERHEAD || event->kind == CAPTURE_MEMORY;
+	bool has_moment = capture_device_event_is_moment(event);
 	int r = 0;
 
 	for_batch ((struct split *)context, part) {

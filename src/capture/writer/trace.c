@@ -392,6 +392,7 @@ int capture_trace_counter(
 	put_some_text(packet, TRACE_COUNTER_NAME, counter->name);
 	put_some_text(packet, TRACE_COUNTER_SERIES, counter->series);
 	pb_put_fixed64(packet, TRACE_COUNTER_VALUE, bits);
+	put_nonzero(packet, TRACE_COUNTER_DEVICE, counter->device);
 	pb_end(packet, begin);
 	return writer_end_packet(trace->writer);
 }

@@ -13,13 +13,6 @@ static struct json_text text_of(struct execution_text text)
 	return (struct json_text){.bytes = text.bytes, .length = text.length};
 }
 
-/* Only products count: of other operators the bytes do. */
-static bool is_product(enum op_family family)
-{
-	return family == OP_FAMILY_GEMM || family == OP_FAMILY_CONVOLUTION ||
-	       family == OP_FAMILY_ATTENTION;
-}
-
 uint64_t operations_of(struct execution_text name, const struct execution_values *inputs)
 {
 	char copy[LONGEST_NAME + 1];
@@ -38,7 +31,8 @@ uint64_t operations_of(struct execution_text name, const struct execution_values
 	memcpy(copy, name.bytes, name.length);
 	copy[name.length] = '\0';
 	formula = op_formula_find(copy, &family);
-	if (formula && is_product(family))
+	/* Only products count: of other operators the bytes do. */
+	if (formula && op_family_is_of_matrices(family))
 		flop = op_cost_of(formula, &texts).flop;
 	return flop > 0 && flop < MOST_OPERATIONS ? (uint64_t)flop : 0;
 }

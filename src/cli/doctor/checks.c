@@ -29,6 +29,8 @@ const struct doctor_check doctor_checks[] = {
 	{"nvidia-driver", "CUDA device work", doctor_probe_nvidia_driver},
 	{"cupti", "CUDA device work", doctor_probe_cupti},
 	{"cuda-variable", "CUDA device work", doctor_probe_cuda_variable},
+	{"amd-driver", "HIP device work", doctor_probe_amd_driver},
+	{"rocprofiler-sdk", "HIP device work", doctor_probe_rocprofiler},
 	{"python-hooks", "what Python frameworks do (--hooks)", doctor_probe_python_hooks},
 	{"tracefs", "probes on tracepoints", doctor_probe_tracefs},
 	{0},
@@ -101,6 +103,12 @@ const struct doctor_source doctor_sources[] = {
 		.title = "CUDA kernels, copies and graphs with the stacks of their launches",
 		.required = {"inject-library", "nvidia-driver", "cuda-variable"},
 		.helpful = {"cupti", "bpf-program", "bpf-loop", "bpf-attach"},
+	},
+	{
+		.name = "hip",
+		.title = "HIP kernels and copies with the stacks of their launches (record --hip)",
+		.required = {"inject-library", "amd-driver"},
+		.helpful = {"rocprofiler-sdk", "bpf-program", "bpf-loop", "bpf-attach"},
 	},
 	{
 		.name = "python-hooks",

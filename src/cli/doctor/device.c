@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "cli/doctor/doctor.h"
@@ -15,6 +17,8 @@
 #define DRIVERS_FOLDER "/etc/OpenCL/vendors"
 #define NVIDIA_VERSION "/proc/driver/nvidia/version"
 #define CUDA_VARIABLE  "CUDA_INJECTION64_PATH"
+#define AMD_DEVICE     "/dev/kfd"
+#define ROCM_FOLDER    "/opt/rocm"
 
 void doctor_probe_inject_library(struct doctor_result *ret_result)
 {
@@ -59,6 +63,45 @@ void doctor_probe_nvidia_driver(struct doctor_result *ret_result)
 	else
 		doctor_no(ret_result, "install NVIDIA's driver, of series 525 or later",
 			"no " NVIDIA_VERSION);
+}
+
+void doctor_probe_amd_driver(struct doctor_result *ret_result)
+{
+	if (access(AMD_DEVICE, R_OK | W_OK) == 0)
+		doctor_works(ret_result, AMD_DEVICE " can be opened");
+	else if (access(AMD_DEVICE, F_OK) == 0)
+		doctor_no(ret_result, "add yourself to the groups render and video",
+			AMD_DEVICE " is there, but not for this user");
+	else
+		doctor_no(ret_result, "install AMD's driver, amdgpu", "no " AMD_DEVICE);
+}
+
+/* Of the form librocprofiler-sdk.so.1.0.0; 0: another. */
+static unsigned rocprofiler_major(const char *path)
+{
+	static const char name[] = "/librocprofiler-sdk.so.";
+	const char *version = strstr(path, name);
+
+	return version ? (unsigned)strtoul(version + strlen(name), NULL, 10) : 0;
+}
+
+/* Not loaded: it would look for tools, and end sonde where there are none. */
+void doctor_probe_rocprofiler(struct doctor_result *ret_result)
+{
+	const char *folder = getenv("ROCM_PATH") ?: ROCM_FOLDER;
+	_cleanup_free_ char *link = NULL, *path = NULL;
+
+	if (asprintf(&link, "%s/lib/librocprofiler-sdk.so", folder) >= 0)
+		path = realpath(link, NULL);
+	if (path && rocprofiler_major(path) >= 1)
+		doctor_works(ret_result, "%s", path);
+	else if (path)
+		doctor_no(ret_result, "install ROCm 7", "%s is older than 1.0", path);
+	else
+		doctor_partly(ret_result,
+			"install rocprofiler-sdk of ROCm 7, or name ROCm's folder in ROCM_PATH",
+			"none in %s/lib; a program that brings none ends with record --hip",
+			folder);
 }
 
 void doctor_probe_python_hooks(struct doctor_result *ret_result)

@@ -95,6 +95,8 @@ void doctor_probe_opencl_driver(struct doctor_result *ret_result);
 void doctor_probe_nvidia_driver(struct doctor_result *ret_result);
 void doctor_probe_cupti(struct doctor_result *ret_result);
 void doctor_probe_cuda_variable(struct doctor_result *ret_result);
+void doctor_probe_amd_driver(struct doctor_result *ret_result);
+void doctor_probe_rocprofiler(struct doctor_result *ret_result);
 void doctor_probe_python_hooks(struct doctor_result *ret_result);
 /* Probes of system.c */
 void doctor_probe_kernel_release(struct doctor_result *ret_result);

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/cpu/thread_names.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/map.h"
+#include "model/format.h"
 #include "report/cpu/samples.h"
 
 /* A thread, and what is known of it. */
@@ -109,13 +112,11 @@ static void add_frame(struct strbuf *out, const struct model *model, uint32_t in
 	strbuf_inherit_status(out, &place);
 }
 
-static void add_row(struct strbuf *out, const struct model *model, const struct row *row)
+/* What stands behind the thread's name: its state and its stack. */
+static void add_body(struct strbuf *out, const struct model *model, const struct row *row)
 {
 	const struct model_stack *stack = stack_of(model, row);
 
-	strbuf_addf(out, "\nThread %u \"", row->tid);
-	escape_plain(out, row->name);
-	strbuf_add(out, "\": ");
 	add_state(out, model, row);
 	strbuf_add_char(out, '\n');
 	for (uint32_t i = stack ? stack->count : 0; i-- > 0;)
@@ -124,21 +125,123 @@ static void add_row(struct strbuf *out, const struct model *model, const struct 
 		strbuf_addf(out, "    [the stack ends early: %s]\n", wire_stop_name(stack->stop));
 }
 
+/* Threads whose state and stack are printed alike, such as the idle workers of a pool. */
+struct group {
+	ARRAY_OF(struct row) rows; /* by tid */
+};
+
+struct groups {
+	struct intern bodies; /* the id of a body is the index of its group */
+	ARRAY_OF(struct group) items;
+};
+
+static int add_to_group(struct groups *groups, const struct model *model, const struct row *row)
+{
+	_cleanup_strbuf_ struct strbuf body = {0};
+	uint32_t id;
+	int r;
+
+	add_body(&body, model, row);
+	if (strbuf_status(&body) < 0)
+		return strbuf_status(&body);
+	r = intern_add(&groups->bodies, strbuf_cstr(&body), body.length, &id);
+	if (r > 0)
+		r = array_append(&groups->items, (struct group){0});
+	return r < 0 ? r : array_append(&groups->items.items[id].rows, *row);
+}
+
+static void groups_done(struct groups *groups)
+{
+	array_foreach (&groups->items, group)
+		array_done(&group->rows);
+	array_done(&groups->items);
+	intern_done(&groups->bodies);
+}
+
+/* "4711-4713 4720": every id, for those who search for one. */
+static void add_tids(struct strbuf *out, const struct group *group)
+{
+	const struct row *rows = group->rows.items;
+	size_t last;
+
+	for (size_t first = 0; first < group->rows.count; first = last + 1) {
+		last = first;
+		while (last + 1 < group->rows.count && rows[last + 1].tid == rows[last].tid + 1)
+			last++;
+		strbuf_addf(out, " %u", rows[first].tid);
+		if (last > first)
+			strbuf_addf(out, "-%u", rows[last].tid);
+	}
+}
+
+#define NAMES_SHOWN 4U
+
+/* "worker_0" "worker_1" and 62 other names. */
+static int add_names(struct strbuf *out, const struct group *group)
+{
+	struct intern names = {0};
+	uint32_t id;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < group->rows.count; i++) {
+		const char *name = group->rows.items[i].name;
+
+		r = intern_add(&names, name, strlen(name), &id);
+	}
+	for (size_t i = 0; r >= 0 && i < MIN(names.entries.count, (size_t)NAMES_SHOWN); i++) {
+		strbuf_add(out, " \"");
+		escape_plain(out, intern_get(&names, (uint32_t)i));
+		strbuf_add(out, "\"");
+	}
+	if (names.entries.count > NAMES_SHOWN)
+		strbuf_addf(out, " and %zu more name%s", names.entries.count - NAMES_SHOWN,
+			names.entries.count == NAMES_SHOWN + 1 ? "" : "s");
+	intern_done(&names);
+	return r < 0 ? r : 0;
+}
+
+static int add_group(struct strbuf *out, const struct group *group, const char *body)
+{
+	int r;
+
+	strbuf_add(out, "\n");
+	if (group->rows.count == 1)
+		strbuf_add(out, "Thread");
+	else
+		strbuf_addf(out, "%zu threads", group->rows.count);
+	add_tids(out, group);
+	r = add_names(out, group);
+	strbuf_addf(out, ": %s", body);
+	return r;
+}
+
 int dump_threads_print(const struct dump_threads *threads, struct strbuf *out)
 {
 	const struct model_process *process = process_of(threads);
+	_cleanup_strbuf_ struct strbuf command = {0};
+	struct groups groups = {0};
+	const char *missing;
+	int r = 0;
 
 	strbuf_addf(out, "Process %u: ", threads->pid);
-	escape_plain(out, !process                 ? "[unknown]"
-			  : *process->command_line ? process->command_line
-						   : process->name);
+	if (process)
+		format_command(
+			&command, *process->command_line ? process->command_line : process->name);
+	escape_plain(out, process ? strbuf_cstr(&command) : "[unknown]");
+	strbuf_inherit_status(out, &command);
 	strbuf_add_char(out, '\n');
-	for (size_t i = 0; i < threads->tids->pids.count; i++) {
+	for (size_t i = 0; r == 0 && i < threads->tids->pids.count; i++) {
 		const struct row row = row_of(threads, i);
 
-		add_row(out, threads->model, &row);
+		r = add_to_group(&groups, threads->model, &row);
 	}
-	return strbuf_status(out);
+	for (size_t i = 0; r == 0 && i < groups.items.count; i++)
+		r = add_group(out, &groups.items.items[i], intern_get(&groups.bodies, (uint32_t)i));
+	groups_done(&groups);
+	missing = thread_names_missing(threads->model);
+	if (missing)
+		strbuf_addf(out, "\n%s\n", missing);
+	return r < 0 ? r : strbuf_status(out);
 }
 
 /* ---- JSON ---- */
@@ -209,6 +312,7 @@ int dump_threads_json(const struct dump_threads *threads, struct strbuf *out)
 	json_member_text(&json, "format", "sonde-dump");
 	json_member_u64(&json, "version", 1);
 	json_member_text(&json, "sonde_version", SONDE_VERSION);
+	json_member_text(&json, "mode", threads->mode);
 	json_member_u64(&json, "pid", threads->pid);
 	json_member_text(&json, "command_line", process ? process->command_line : NULL);
 	json_key(&json, "threads");

@@ -9,9 +9,11 @@
 struct dump_threads {
 	const struct model *model;
 	uint32_t pid;
+	const char *mode;            /* how the stacks were read: "bpf" or "ptrace" */
 	const struct pid_list *tids; /* of the process, when the recording ended; sorted */
 };
 
-/* As text, or as one JSON object. Return 0 or -ENOMEM. */
+/* As text, in which threads with the same state and stack are one entry, or as one JSON object.
+ * Return 0 or -ENOMEM. */
 int dump_threads_print(const struct dump_threads *threads, struct strbuf *out);
 int dump_threads_json(const struct dump_threads *threads, struct strbuf *out);

@@ -19,7 +19,7 @@ static const struct terminal as_text = {.width = COLUMNS};
 /* ---- arguments ---- */
 
 static const char *const format_choices[] = {"text", "json", "csv", NULL};
-static const char *const diff_by_choices[] = {"function", "module", "work", NULL};
+static const char *const diff_by_choices[] = {"function", "module", "line", "work", NULL};
 
 static const struct {
 	const char *name, *help;
@@ -34,7 +34,7 @@ static const struct {
 		"text, or json with every row and exact figures, or csv with by. Default: text.",
 		format_choices},
 	[MCP_DIFF_BY] = {"by",
-		"Compare functions or modules, and what devices did; or that work alone.",
+		"Compare functions, modules or lines, and what devices did; or that work alone.",
 		diff_by_choices},
 };
 
@@ -287,7 +287,8 @@ const struct mcp_tool mcp_tools[] = {
 	{"flame_paths",
 		"The heaviest paths of the call tree, as a flame graph has them: indented lines with "
 		"share, time, time in the function itself. weight gpu is the time of device work by "
-		"what launched it, gpu-idle why devices were idle, wait what threads waited for.",
+		"what launched it, gpu-idle why devices were idle, gpu-bytes what was in use of "
+		"their memory at their peaks, wait what threads waited for.",
 		.keys = STACK_KEYS | QUERY_KEY_CALL_TREE, .arguments = 1U << MCP_CAPTURE,
 		.ask = flame_paths},
 	{"search_functions", "Functions by a part of their names, with the time they took.",

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/record/account_json.h"
 #include "cli/record/continuous.h"
+#include "cli/record/device_options.h"
 #include "cli/record/live_server.h"
 #include "cli/record/output_name.h"
 #include "cli/record/summary.h"
@@ -36,10 +37,7 @@ static struct live_server_options record_serve;
 static bool record_split, record_view, record_quiet, record_uncompressed, record_stack_sample,
 	record_device_slices;
 static const char *record_mode = "auto";
-static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
-static const char *record_graph = "auto";
-static const char *record_cuda = "own";
-static bool record_cpu_only, record_gpu_only, record_launch_only;
+static struct device_options record_device = DEVICE_DEFAULTS;
 static const char *record_energy = "auto", *record_energy_model, *record_require_energy;
 static double record_energy_baseline_s;
 static const char *record_hooks; /* NULL: auto, with a command */
@@ -72,40 +70,6 @@ static enum session_mode parse_mode(void)
 	return strcmp(record_mode, "user") == 0 ? SESSION_MODE_USER : SESSION_MODE_AUTO;
 }
 
-static enum session_launch_stacks parse_launch_stacks(void)
-{
-	static const enum session_launch_stacks values[] = {
-		['a'] = SESSION_LAUNCH_STACKS_AUTO,
-		['b'] = SESSION_LAUNCH_STACKS_BPF,
-		['i'] = SESSION_LAUNCH_STACKS_INPROCESS,
-		['o'] = SESSION_LAUNCH_STACKS_OFF,
-	};
-
-	return values[(unsigned char)record_launch_stacks[0]];
-}
-
-/* What of the targets is recorded; -EINVAL with a sentence for what does not go together. */
-static int parse_scope(bool with_command, enum session_scope *ret_scope, struct errmsg *err)
-{
-	if (record_cpu_only + record_gpu_only + record_launch_only > 1)
-		return errmsg_set(err, -EINVAL,
-			"--cpu-only, --gpu-only and --launch-only exclude each other: give one of "
-			"them");
-	if ((record_gpu_only || record_launch_only) && !with_command)
-		return errmsg_set(err, -EINVAL,
-			"%s records device work, which works only for a command: give one after --",
-			record_gpu_only ? "--gpu-only" : "--launch-only");
-	if (record_launch_only && record_launch_stacks[0] == 'o')
-		return errmsg_set(err, -EINVAL,
-			"--launch-only with --launch-stacks off would record nothing: leave one "
-			"out");
-	*ret_scope = record_cpu_only      ? SESSION_SCOPE_CPU
-		     : record_gpu_only    ? SESSION_SCOPE_GPU
-		     : record_launch_only ? SESSION_SCOPE_LAUNCH
-					  : SESSION_SCOPE_ALL;
-	return 0;
-}
-
 static enum session_wait parse_wait(bool with_command)
 {
 	if (!record_wait)
@@ -115,26 +79,12 @@ static enum session_wait parse_wait(bool with_command)
 	return strcmp(record_wait, "sample") == 0 ? SESSION_WAIT_SAMPLE : SESSION_WAIT_OFF;
 }
 
-static enum wire_graph_mode parse_graph(void)
-{
-	if (strcmp(record_graph, "node") == 0)
-		return WIRE_GRAPH_NODE;
-	return strcmp(record_graph, "graph") == 0 ? WIRE_GRAPH_WHOLE : WIRE_GRAPH_AUTO;
-}
-
-static enum wire_tracer_mode parse_cuda(void)
-{
-	if (strcmp(record_cuda, "share") == 0)
-		return WIRE_TRACER_SHARE;
-	return strcmp(record_cuda, "yield") == 0 ? WIRE_TRACER_YIELD : WIRE_TRACER_OWN;
-}
-
 /* What is loaded into programs is loaded into commands only, and not with --cpu-only. */
 static int check_hooks(bool with_command, struct errmsg *err)
 {
 	if (!record_hooks || strcmp(record_hooks, PYTHON_HOOKS_NONE) == 0)
 		return 0;
-	if (!with_command || record_cpu_only)
+	if (!with_command || record_device.cpu_only)
 		return errmsg_set(err, -EINVAL,
 			"--hooks is for a command, and not with --cpu-only, which loads nothing "
 			"into it: %s",
@@ -281,7 +231,7 @@ static int parse_options(
 	int r = target_options_parse(&record_target, count, pids, options, err);
 
 	if (r == 0)
-		r = parse_scope(with_command, &options->scope, err);
+		r = device_options_parse(&record_device, with_command, options, err);
 	if (r == 0)
 		r = check_hooks(with_command, err);
 	if (r == 0)
@@ -310,10 +260,6 @@ static int run_record(int count, char **arguments)
 		.mode = parse_mode(),
 		.wait = parse_wait(count > 0),
 		.wait_min_ns = record_wait_min_us * NS_PER_US,
-		.launch_stacks = parse_launch_stacks(),
-		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
-		.graph_mode = parse_graph(),
-		.tracer_mode = parse_cuda(),
 		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
 		.energy = record_energy,
 		.energy_model = record_energy_model,
@@ -362,10 +308,6 @@ static int run_record(int count, char **arguments)
 }
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
-static const char *const record_launches[] = {"auto", "bpf", "inprocess", "off", NULL};
-static const char *const record_memos[] = {"on", "off", NULL};
-static const char *const record_graphs[] = {"auto", "node", "graph", NULL};
-static const char *const record_cudas[] = {"own", "share", "yield", NULL};
 static const char *const record_waits[] = {"sample", "exact", "off", NULL};
 
 static const struct option record_options[] = {
@@ -402,60 +344,7 @@ static const struct option record_options[] = {
 		.value = &record_wait_min_us,
 		.minimum = 0,
 		.maximum = 1000000},
-	{.long_name = "launch-stacks",
-		.type = OPTION_CHOICE,
-		.argument = "HOW",
-		.help = "Stacks of the calls that give work to a device. bpf: the kernel unwinds "
-			"them; inprocess: programs copy them, which needs no privileges; off: "
-			"device work without stacks; auto: bpf where it can run, otherwise "
-			"inprocess. Default: auto.",
-		.value = (void *)&record_launch_stacks,
-		.choices = record_launches,
-		.group = "Device work"},
-	{.long_name = "launch-memo",
-		.type = OPTION_CHOICE,
-		.argument = "HOW",
-		.help = "on: a launch on the same path as an earlier one reuses its stack; one in "
-			"64 of them is taken anyway, so the report can say how often the reused "
-			"stack was wrong; off: every stack is taken. Default: on.",
-		.value = (void *)&record_launch_memo,
-		.choices = record_memos,
-		.group = "Device work"},
-	{.long_name = "cpu-only",
-		.type = OPTION_FLAG,
-		.help = "No device work: sonde loads nothing into the programs.",
-		.value = &record_cpu_only,
-		.group = "Device work"},
-	{.long_name = "gpu-only",
-		.type = OPTION_FLAG,
-		.help = "Only device work with the stacks of its launches: threads are not "
-			"sampled.",
-		.value = &record_gpu_only,
-		.group = "Device work"},
-	{.long_name = "launch-only",
-		.type = OPTION_FLAG,
-		.help = "Only launches with their stacks and correlation ids: devices are not "
-			"asked for times. Shows what recording stacks costs and misses.",
-		.value = &record_launch_only,
-		.group = "Device work"},
-	{.long_name = "graph",
-		.type = OPTION_CHOICE,
-		.argument = "DETAIL",
-		.help = "How launches of CUDA graphs are timed: node times each kernel in them; "
-			"graph times each launch as a whole, which costs less; auto is node. "
-			"Default: auto.",
-		.value = (void *)&record_graph,
-		.choices = record_graphs,
-		.group = "Device work"},
-	{.long_name = "cuda",
-		.type = OPTION_CHOICE,
-		.argument = "WHOSE",
-		.help = "Who traces the GPU where the program runs torch.profiler: own, sonde (the "
-			"profiler's trace lacks the GPU); share, the profiler while it runs, then "
-			"sonde again; yield, the profiler from its first start on. Default: own.",
-		.value = (void *)&record_cuda,
-		.choices = record_cudas,
-		.group = "Device work"},
+	DEVICE_OPTIONS(record_device),
 	{.long_name = "hooks",
 		.type = OPTION_STRING,
 		.argument = "LIST",

@@ -262,16 +262,18 @@ static void print_next(const struct session_result *result, const struct session
 	const char *output = options->output;
 	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
 	bool is_shared = options->how.access == OUTPUT_GROUP;
+	_cleanup_strbuf_ struct strbuf name = {0};
 
 	if (first)
 		print_plain("sonde: %u window%s, each in its own file, from %s on\n",
 			result->part_count, result->part_count == 1 ? "" : "s", first);
 	if (strcmp(output, "-") == 0 || options->live.visitor)
 		return;
+	escape_shell(&name, first ? first : output);
 	/* The capture is root's: only --group lets others read it. */
 	print_plain("next: %ssonde report %s\n",
 		geteuid() == 0 && getenv("SUDO_UID") && !is_shared ? "sudo " : "",
-		first ? first : output);
+		strbuf_cstr(&name));
 }
 
 static void print_summary(

@@ -12,6 +12,8 @@ static int view_run(int count, char **positional)
 {
 	struct server_options options = {
 		.path = positional[0],
+		.more = (const char *const *)positional + 1,
+		.more_count = (size_t)count - 1,
 		.is_view = true,
 		.listen = arguments.listen,
 		.read_only = true,
@@ -20,7 +22,6 @@ static int view_run(int count, char **positional)
 	};
 	struct errmsg err;
 
-	(void)count;
 	if (serve_check_perfetto(arguments.perfetto, &err) < 0)
 		return fail_usage(&err);
 	return serve_run(&options, !arguments.no_browser);
@@ -43,21 +44,22 @@ static const struct option view_options[] = {
 const struct command view_command = {
 	.name = "view",
 	.summary = "open a capture in the browser",
-	.usage = "[options] [CAPTURE | TRACE | FOLDER]",
+	.usage = "[options] [CAPTURE | TRACE | FOLDER]…",
 	.description =
-		"Opens a page with the report, flame graphs and the timeline of a capture, of a "
-		"trace of PyTorch's profiler, or of a folder with the traces of several ranks. The "
-		"page comes from this program, through an address of this machine with a token in "
+		"Opens a page with the report, flame graphs and the timeline of a capture, or of a "
+		"trace of PyTorch's profiler. Several of them, named or in a folder, are one run: "
+		"its ranks, or recordings on several hosts. The page comes from this program, through an address of this machine with a token in "
 		"it: nothing is sent elsewhere, and no other user can open it. sonde ends when the "
 		"page is closed.\n\nOn another machine, forward the port that --no-browser prints: "
 		"ssh -L 7077:127.0.0.1:7077 HOST, then open the address here. Give the port with "
 		"--listen 127.0.0.1:7077.",
 	.examples = "sonde view\n    " DEFAULT_CAPTURE " in the browser.\n"
+		    "sonde view run/\n    All recordings of a run, or all ranks' traces.\n"
 		    "sonde view --no-browser --listen 127.0.0.1:7077 sonde.pftrace\n    On a "
 		    "cluster, to be opened through ssh -L.",
 	.options = view_options,
 	.minimum_arguments = 1,
-	.maximum_arguments = 1,
+	.maximum_arguments = -1,
 	.default_argument = DEFAULT_CAPTURE,
 	.run = view_run,
 };

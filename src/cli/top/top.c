@@ -238,6 +238,7 @@ static int run_top(int count, char **words)
 static const char *const by_choices[] = {
 	"function", "line", "thread", "process", "module", "class", "gil", "stack", NULL};
 static const char *const wait_choices[] = {"sample", "off", NULL};
+static const char *const weight_of_top_choices[] = {"cpu", "wait", "wall", "energy", NULL};
 
 static const struct option top_options[] = {
 	{.long_name = "by",
@@ -253,7 +254,13 @@ static const struct option top_options[] = {
 			"everything it calls.",
 		.value = (void *)&arguments.sort,
 		.choices = sort_choices},
-	WEIGHT_OPTION(arguments.shown),
+	{.long_name = "weight",
+		.type = OPTION_CHOICE,
+		.argument = "WHAT",
+		.help = "What the table counts. cpu: time on a CPU; wait: time waiting; wall: "
+			"both; energy: joules.",
+		.value = (void *)&arguments.shown.weight,
+		.choices = weight_of_top_choices},
 	{.short_name = 'i',
 		.long_name = "interval",
 		.type = OPTION_DOUBLE,

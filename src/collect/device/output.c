@@ -60,12 +60,18 @@ int device_output_work(const struct device_output *output, const struct capture_
 	return capture_writer_device_work(output->writer, &out);
 }
 
+int device_output_counter(const struct device_output *output, const struct capture_counter *counter)
+{
+	if (has(output, counter->time_ns))
+		return capture_writer_counter(output->writer, counter);
+	output->account->outside++;
+	return 0;
+}
+
 int device_output_event(
 	const struct device_output *output, const struct capture_device_event *event)
 {
-	bool is_moment = event->kind == CAPTURE_OVERHEAD || event->kind == CAPTURE_MEMORY;
-
-	if (!is_moment || has(output, event->time_ns))
+	if (!capture_device_event_is_moment(event) || has(output, event->time_ns))
 		return capture_writer_device_event(output->writer, event);
 	output->account->outside++;
 	return 0;

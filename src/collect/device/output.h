@@ -24,6 +24,9 @@ int device_output_launch(const struct device_output *output, uint32_t pid,
  * that is none the other is kept: a launch says that its work began after the window.
  */
 int device_output_work(const struct device_output *output, const struct capture_device_work *work);
+/* A counter of a process, at a moment. */
+int device_output_counter(
+	const struct device_output *output, const struct capture_counter *counter);
 /* What graphs and devices are is kept whenever it was reported. */
 int device_output_event(
 	const struct device_output *output, const struct capture_device_event *event);

@@ -33,6 +33,7 @@ struct paired_collector *paired_collector_free(struct paired_collector *collecto
 		return NULL;
 	array_foreach (&collector->processes, process) {
 		waiting_launches_done(&(*process)->launches);
+		map_u64_done(&(*process)->pc_texts);
 		free(*process);
 	}
 	for (size_t i = 0; i < collector->note_count; i++)
@@ -141,6 +142,7 @@ static void fill_work(const struct paired_collector *collector,
 	const struct wire_device_activity *activity = &from->activity;
 	const char *device = device_names_get(
 		collector->names, process->pid, WIRE_RECORD_DEVICE_DEVICE, activity->device);
+	bool is_graph = activity->kind == WIRE_DEVICE_GRAPH;
 
 	*work = (struct capture_device_work){
 		.pid = process->pid,
@@ -154,7 +156,8 @@ static void fill_work(const struct paired_collector *collector,
 		.gpu = device_gpu_number(activity->device),
 		.context = from->context,
 		.stream = from->stream,
-		.registers = from->registers,
+		.registers = is_graph ? 0 : from->registers,
+		.launcher = is_graph ? from->launcher : 0,
 		.static_shared_bytes = from->static_shared_bytes,
 		.dynamic_shared_bytes = from->dynamic_shared_bytes,
 		.local_bytes = from->local_bytes,
@@ -163,6 +166,7 @@ static void fill_work(const struct paired_collector *collector,
 		.graph = from->graph,
 		.graph_node = from->graph_node,
 		.capture = from->capture,
+		.priority = from->has_priority ? capture_priority(from->priority) : 0,
 	};
 	memcpy(work->global_size, activity->global_size, sizeof(work->global_size));
 	memcpy(work->local_size, activity->local_size, sizeof(work->local_size));
@@ -181,6 +185,20 @@ static void keep_order(struct host_interval *host, uint64_t launch_ns)
 		return;
 	host->start_ns += early_ns;
 	host->end_ns += early_ns;
+}
+
+/* As far before its start as the device's clock says. */
+static void fill_launch_times(
+	const struct wire_device_activity *activity, struct capture_device_work *work)
+{
+	uint64_t waited = activity->start - activity->submit, buffered;
+
+	if (!activity->submit || activity->submit > activity->start || waited >= work->start_ns)
+		return;
+	work->submit_ns = work->start_ns - waited;
+	buffered = activity->submit - activity->queued;
+	if (activity->queued && activity->queued <= activity->submit && buffered < work->submit_ns)
+		work->queued_ns = work->submit_ns - buffered;
 }
 
 static int write_work(struct paired_collector *collector, struct paired_process *process,
@@ -206,6 +224,7 @@ static int write_work(struct paired_collector *collector, struct paired_process 
 	fill_work(collector, process, from, &work);
 	work.start_ns = host.start_ns;
 	work.end_ns = host.end_ns;
+	fill_launch_times(&from->activity, &work);
 	if (launch && launch->kind != WIRE_DEVICE_GRAPH) {
 		work.tid = launch->tid;
 		work.launch_ns = launch->enter_ns;
@@ -221,8 +240,16 @@ static int write_pending(struct paired_collector *collector, const struct pendin
 	struct paired_process *process = collector->processes.items[pending->process];
 	const struct wire_device_activity *activity = &pending->activity.activity;
 	struct wire_device_launch launch;
-	bool has_launch = waiting_launches_take(&process->launches, activity->correlation, &launch);
+	bool is_launched_by_device =
+		activity->kind == WIRE_DEVICE_GRAPH && pending->activity.launcher;
+	bool has_launch = !is_launched_by_device &&
+			  waiting_launches_take(&process->launches, activity->correlation, &launch);
 
+	/* There is no launch that could say so. */
+	if (is_launched_by_device && pending->activity.untimed) {
+		collector->account->untimed++;
+		return 0;
+	}
 	if (pending->activity.untimed)
 		return write_untimed(collector, process, activity, has_launch ? &launch : NULL);
 	return write_work(collector, process, pending, has_launch ? &launch : NULL);
@@ -280,7 +307,8 @@ bool paired_collector_wants(const struct wire_record *record)
 		       record->length_bytes >= sizeof(struct wire_device_gpu_activity)) ||
 	       record->type == WIRE_RECORD_DEVICE_NOTE ||
 	       (record->type >= WIRE_RECORD_DEVICE_CLOCK &&
-		       record->type <= WIRE_RECORD_DEVICE_NODE);
+		       record->type <= WIRE_RECORD_DEVICE_UNIFIED) ||
+	       record->type == WIRE_RECORD_DEVICE_PM;
 }
 
 static size_t least_bytes(const struct wire_record *record)
@@ -302,6 +330,18 @@ static size_t least_bytes(const struct wire_record *record)
 		return sizeof(struct wire_device_gpu);
 	case WIRE_RECORD_DEVICE_MEMORY:
 		return sizeof(struct wire_device_memory);
+	case WIRE_RECORD_DEVICE_SYNC:
+		return sizeof(struct wire_device_sync);
+	case WIRE_RECORD_DEVICE_CALL:
+		return sizeof(struct wire_device_call);
+	case WIRE_RECORD_DEVICE_PC:
+		return sizeof(struct wire_device_pc);
+	case WIRE_RECORD_DEVICE_PC_COUNTS:
+		return sizeof(struct wire_device_pc_counts);
+	case WIRE_RECORD_DEVICE_UNIFIED:
+		return sizeof(struct wire_device_unified);
+	case WIRE_RECORD_DEVICE_PM:
+		return sizeof(struct wire_device_pm);
 	default:
 		return sizeof(struct wire_device_node);
 	}
@@ -335,6 +375,18 @@ int paired_collector_add(
 		return paired_add_gpu(collector, process, whole);
 	case WIRE_RECORD_DEVICE_MEMORY:
 		return paired_add_memory(collector, process, whole);
+	case WIRE_RECORD_DEVICE_SYNC:
+		return paired_add_sync(collector, process, whole);
+	case WIRE_RECORD_DEVICE_CALL:
+		return paired_add_call(collector, process, whole);
+	case WIRE_RECORD_DEVICE_PC:
+		return paired_add_pc(collector, process, whole);
+	case WIRE_RECORD_DEVICE_PC_COUNTS:
+		return paired_add_pc_counts(collector, process, whole);
+	case WIRE_RECORD_DEVICE_UNIFIED:
+		return paired_add_unified(collector, process, whole);
+	case WIRE_RECORD_DEVICE_PM:
+		return paired_add_pm(collector, process, whole);
 	default:
 		return paired_add_node(collector, process, whole);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process reports beside its work: clocks, graphs, memory, its GPUs, counts, notes. */
+/* What a process reports beside its work: clocks, graphs, memory, waits, other calls, unified
+ * memory, its GPUs, counts, notes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,127 @@ int paired_add_memory(struct paired_collector *collector, struct paired_process 
 	if (!to_host(process, record->time, record->time, &host) || record->released > 1)
 		return paired_drop(collector);
 	event.time_ns = host.start_ns;
+	return device_output_event(collector->output, &event);
+}
+
+/* Of events, and of waits that nothing was waited for in, the time may not be known. */
+int paired_add_sync(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_sync *record)
+{
+	struct capture_device_event event = {
+		.kind = CAPTURE_DEVICE_SYNC,
+		.pid = process->pid,
+		.sync = {.correlation = record->correlation,
+			.event_sync = record->event_sync,
+			.context = record->context,
+			.stream = record->stream,
+			.event = record->event,
+			.type = record->sync},
+	};
+	struct host_interval host;
+
+	if (record->sync >= WIRE_SYNC_MAX || record->start > record->end ||
+		record->end >= DEVICE_MAX_NS)
+		return paired_drop(collector);
+	if (to_host(process, record->start, record->end, &host)) {
+		event.time_ns = host.start_ns;
+		event.sync.duration_ns = host.end_ns - host.start_ns;
+	}
+	return device_output_event(collector->output, &event);
+}
+
+static bool is_unified(const struct wire_device_unified *record)
+{
+	static const uint8_t causes[WIRE_UNIFIED_MAX] = {
+		[WIRE_UNIFIED_TO_DEVICE] = WIRE_MIGRATION_MAX,
+		[WIRE_UNIFIED_TO_HOST] = WIRE_MIGRATION_MAX,
+		[WIRE_UNIFIED_BETWEEN_DEVICES] = WIRE_MIGRATION_MAX,
+		[WIRE_UNIFIED_DEVICE_FAULT] = WIRE_ACCESS_MAX,
+		[WIRE_UNIFIED_REMOTE_MAP] = WIRE_MAP_MAX,
+	};
+
+	return record->type < WIRE_UNIFIED_MAX &&
+	       (!record->cause || record->cause < causes[record->type]) && record->on_host <= 1;
+}
+
+int paired_add_unified(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_unified *record)
+{
+	struct capture_device_event event = {
+		.kind = CAPTURE_UNIFIED_MEMORY,
+		.pid = process->pid,
+		.unified = {.address = record->address,
+			.value = record->value,
+			.devices = record->devices,
+			.from = device_gpu_number(record->from),
+			.to = device_gpu_number(record->to),
+			.type = record->type,
+			.cause = record->cause,
+			.on_host = record->on_host},
+	};
+	struct host_interval host;
+
+	if (!is_unified(record) ||
+		!to_host(process, record->start, record->end ? record->end : record->start, &host))
+		return paired_drop(collector);
+	event.time_ns = host.start_ns;
+	event.unified.duration_ns = host.end_ns - host.start_ns;
+	return device_output_event(collector->output, &event);
+}
+
+static size_t ending(const char *name, size_t length, const char *text)
+{
+	size_t bytes = strlen(text);
+
+	return length > bytes && memcmp(name + length - bytes, text, bytes) == 0 ? bytes : 0;
+}
+
+/* "_v2", "_v11020". */
+static size_t version_ending(const char *name, size_t length)
+{
+	size_t at = length;
+
+	while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
+		at--;
+	return at < length && at > 2 && name[at - 1] == 'v' && name[at - 2] == '_' ? length - at + 2
+										   : 0;
+}
+
+/* As the program wrote it: headers of CUDA define "cuMemAlloc" to be "cuMemAlloc_v2". */
+static void cut_version(char *name)
+{
+	size_t length = strlen(name), bytes;
+
+	do {
+		bytes = version_ending(name, length)
+				?: ending(name, length, "_ptsz") ?: ending(name, length, "_ptds");
+		length -= bytes;
+	} while (bytes);
+	name[length] = '\0';
+}
+
+int paired_add_call(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_call *record)
+{
+	char name[WIRE_DEVICE_CALL_NAME_BYTES + 1];
+	const struct capture_device_event event = {
+		.kind = CAPTURE_DEVICE_CALL,
+		.pid = process->pid,
+		.time_ns = record->enter_ns,
+		.text = name,
+		.call = {.duration_ns = record->exit_ns - record->enter_ns,
+			.correlation = record->correlation,
+			.tid = record->tid,
+			.failed = record->failed},
+	};
+
+	if (!record->enter_ns || record->enter_ns > record->exit_ns ||
+		record->exit_ns >= DEVICE_MAX_NS || record->text_bytes >= sizeof(name) ||
+		record->text_bytes > record->record.length_bytes - sizeof(*record))
+		return paired_drop(collector);
+	memcpy(name, record + 1, record->text_bytes);
+	name[record->text_bytes] = '\0';
+	cut_version(name);
 	return device_output_event(collector->output, &event);
 }
 

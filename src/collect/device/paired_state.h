@@ -22,6 +22,7 @@ struct paired_process {
 	uint64_t clock_written_ns;
 	struct waiting_launches launches;
 	struct capture_device_counts counts;
+	struct map_u64 pc_texts; /* ids that are in the capture */
 };
 
 struct pending_activity {
@@ -69,6 +70,18 @@ int paired_add_overhead(struct paired_collector *collector, struct paired_proces
 	const struct wire_device_overhead *record);
 int paired_add_memory(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_memory *record);
+int paired_add_sync(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_sync *record);
+int paired_add_call(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_call *record);
+int paired_add_pc(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_pc *record);
+int paired_add_pc_counts(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_pc_counts *record);
+int paired_add_pm(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_pm *record);
+int paired_add_unified(struct paired_collector *collector, struct paired_process *process,
+	const struct wire_device_unified *record);
 int paired_add_gpu(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_gpu *record);
 int paired_add_counts(struct paired_collector *collector, struct paired_process *process,

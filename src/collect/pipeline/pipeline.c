@@ -404,7 +404,7 @@ int pipeline_process(struct pipeline *pipeline, uint64_t until_ns)
 	if (event_at)
 		memmove(pipeline->events.items, pipeline->events.items + event_at,
 			pipeline->events.count * sizeof(*pipeline->events.items));
-	return result;
+	return result < 0 ? result : pipeline_write_unnamed(pipeline);
 }
 
 const struct pipeline_account *pipeline_account(const struct pipeline *pipeline)
@@ -430,6 +430,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline)
 	array_done(&pipeline->waiting);
 	map_u64_done(&pipeline->known_processes);
 	map_u64_done(&pipeline->known_threads);
+	array_done(&pipeline->unnamed);
 	map_u64_done(&pipeline->last_waits);
 	array_done(&pipeline->waits);
 	map_u64_done(&pipeline->thread_pointers);

@@ -59,6 +59,11 @@ struct pipeline *pipeline_free(struct pipeline *pipeline);
 /* Take copies; return 0 or -ENOMEM. A record that is not whole is counted and dropped. */
 int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record);
 int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *event);
+/*
+ * The process wrote a record of its own, which does not come by here: the capture is to have the
+ * process, though it may never be sampled. Returns 0 or -ENOMEM.
+ */
+int pipeline_see_process(struct pipeline *pipeline, uint32_t pid);
 
 /*
  * Handles everything up to `until_ns`: every producer must have handed over all that is older.

@@ -46,6 +46,35 @@ int pipeline_write_process(
 	return capture_writer_process(pipeline->parts.writer, &out);
 }
 
+int pipeline_see_process(struct pipeline *pipeline, uint32_t pid)
+{
+	if (map_u64_get(&pipeline->known_processes, pid, NULL))
+		return 0;
+	array_foreach (&pipeline->unnamed, unnamed) {
+		if (*unnamed == pid)
+			return 0;
+	}
+	return array_append(&pipeline->unnamed, pid);
+}
+
+int pipeline_write_unnamed(struct pipeline *pipeline)
+{
+	size_t kept = 0;
+	int result = 0;
+
+	for (size_t i = 0; i < pipeline->unnamed.count; i++) {
+		uint32_t pid = pipeline->unnamed.items[i];
+		const struct process *process = address_spaces_find(pipeline->parts.spaces, pid);
+
+		if (result == 0 && process && process->name[0])
+			result = pipeline_write_process(pipeline, pid, "", process);
+		else
+			pipeline->unnamed.items[kept++] = pid;
+	}
+	pipeline->unnamed.count = kept;
+	return result;
+}
+
 static int tell_thread(struct pipeline *pipeline, const struct wire_sample *sample)
 {
 	struct capture_thread out = {

@@ -234,7 +234,8 @@ static bool lies_in(const struct pipeline *pipeline, const struct space_view *vi
 static bool lies_in_caller(
 	const struct pipeline *pipeline, const struct space_view *view, uint64_t address)
 {
-	static const char *const libraries[] = {"libcupti", "libcuda.so", "libcudart.so"};
+	static const char *const libraries[] = {"libcupti", "libcuda.so", "libcudart.so",
+		"librocprofiler-sdk", "libamdhip64", "libhsa-runtime64"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
 		if (lies_in(pipeline, view, address, libraries[i]))

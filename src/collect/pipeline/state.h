@@ -54,7 +54,9 @@ struct pipeline {
 	size_t waiting_bytes;
 	struct snapshot *latest_snapshot;
 	struct map_u64 known_processes, known_threads; /* → hash of what the capture has */
-	struct map_u64 last_waits;                     /* pid << 32 | tid → index in waits */
+	/* Said something of their own, and are still without a name in the capture. */
+	ARRAY_OF(uint32_t) unnamed;
+	struct map_u64 last_waits; /* pid << 32 | tid → index in waits */
 	/* The last stack that a thread was seen waiting with: more time may be charged to it. */
 	ARRAY_OF(struct capture_sample) waits;
 	struct map_u64 thread_pointers; /* hash of pid and thread pointer → tid */
@@ -140,6 +142,8 @@ int pipeline_handle_wait_count(struct pipeline *pipeline, const struct wire_wait
 /* Once for each thing that there is to say of it; process NULL: it is not known any more. */
 int pipeline_write_process(
 	struct pipeline *pipeline, uint32_t pid, const char *name, const struct process *process);
+/* Those that said something by themselves, as soon as their names are known. */
+int pipeline_write_unnamed(struct pipeline *pipeline);
 /* Returns 0, -EAGAIN when tables or names are on their way, or another negative errno. */
 int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct process *process, const struct space_view *view, bool give_up);

@@ -175,7 +175,7 @@ static void add_injected_notes(struct session *session)
 	}
 	if (account->dropped)
 		add_note(session->result,
-			"%llu records of device work were dropped by CUPTI before sonde got them: "
+			"%llu records of device work were dropped by the driver's tracing library before sonde got them: "
 			"the times of kernels lack these",
 			(unsigned long long)account->dropped);
 	if (account->without_times)
@@ -197,12 +197,20 @@ static void add_injected_notes(struct session *session)
 			(unsigned long long)account->graph_events_lost);
 }
 
+struct device_runtime {
+	const char *library, *name;
+	const char *option; /* without which it is not recorded; NULL: none is needed */
+};
+
 /* The runtime that it gives work to devices with; NULL: none that is seen. */
-static const char *device_runtime(struct session *session, const struct process *process)
+static const struct device_runtime *device_runtime(
+	struct session *session, const struct process *process)
 {
-	static const struct {
-		const char *library, *name;
-	} runtimes[] = {{"/libcuda.so", "CUDA"}, {"/libOpenCL.so", "OpenCL"}};
+	static const struct device_runtime runtimes[] = {
+		{"/libcuda.so", "CUDA"},
+		{"/libOpenCL.so", "OpenCL"},
+		{"/libamdhip64", "HIP", "--hip"},
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
 		for (size_t k = 0; k < process->mapping_count; k++) {
@@ -211,7 +219,7 @@ static const char *device_runtime(struct session *session, const struct process 
 
 			if (process->mappings[k].kind == MAPPING_FILE && file && file->path &&
 				strstr(file->path, runtimes[i].library))
-				return runtimes[i].name;
+				return &runtimes[i];
 		}
 	return NULL;
 }
@@ -235,7 +243,7 @@ static bool is_in_session(struct target_rings *rings, uint32_t pid)
 static void add_attached_note(struct session *session)
 {
 	const struct process *process, *first = NULL;
-	const char *runtime, *first_runtime = NULL;
+	const struct device_runtime *runtime, *first_runtime = NULL;
 	size_t position = 0, others = 0;
 	char more[64] = "";
 
@@ -258,7 +266,28 @@ static void add_attached_note(struct session *session)
 		"device work of %s (%u), which uses %s%s, is not recorded: a driver loads sonde's "
 		"library when the program starts to use it. Start the program with sonde record; "
 		"one that was may join this session with sonde_open_session()",
-		first->name, first->pid, first_runtime, more);
+		first->name, first->pid, first_runtime->name, more);
+}
+
+/* A command's, that uses a runtime whose door was not opened. */
+static void add_unopened_note(struct session *session)
+{
+	const struct device_runtime *runtime;
+	const struct process *process;
+	size_t position = 0;
+
+	if (!session->device.is_recorded || session->options->opens_risky_doors)
+		return;
+	while ((process = address_spaces_next(session->spaces, &position))) {
+		runtime = device_runtime(session, process);
+		if (!runtime || !runtime->option)
+			continue;
+		add_note(session->result,
+			"device work of %s (%u), which uses %s, is not recorded without %s: see "
+			"sonde record --help",
+			process->name, process->pid, runtime->name, runtime->option);
+		return;
+	}
 }
 
 static void add_device_notes(struct session *session)
@@ -269,6 +298,7 @@ static void add_device_notes(struct session *session)
 	if (device->note.text[0])
 		add_note(session->result, "%s", device->note.text);
 	add_attached_note(session);
+	add_unopened_note(session);
 	for (size_t i = 0; i < SESSION_DOORS_MAX; i++) {
 		const struct session_door_note *note = &device->door_notes[i];
 
@@ -433,15 +463,20 @@ static void add_no_samples_note(struct session *session)
 static void add_depth_note(struct session *session)
 {
 	const struct pipeline_account *account = pipeline_account(session->pipeline);
+	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (account->deep_stacks)
-		add_note(session->result,
-			"%llu stacks were deeper than %d native or %d Python frames: both ends of "
-			"each are kept, and %llu frames between them are left out, at most %llu of "
-			"a stack",
-			(unsigned long long)account->deep_stacks, WIRE_MAX_USER_FRAMES,
-			WIRE_MAX_PYTHON_FRAMES, (unsigned long long)account->frames_left_out,
-			(unsigned long long)account->most_left_out);
+	if (!account->deep_stacks)
+		return;
+	strbuf_add_count(&text, account->deep_stacks);
+	strbuf_addf(&text,
+		" stacks were deeper than %d native or %d Python frames: both ends of each are "
+		"kept, and ",
+		WIRE_MAX_USER_FRAMES, WIRE_MAX_PYTHON_FRAMES);
+	strbuf_add_count(&text, account->frames_left_out);
+	strbuf_add(&text, " frames between them are left out, at most ");
+	strbuf_add_count(&text, account->most_left_out);
+	strbuf_add(&text, " of a stack");
+	add_note(session->result, "%s", strbuf_cstr(&text));
 }
 
 static void add_line_notes(struct session *session, const struct line_account *lines)

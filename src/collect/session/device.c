@@ -21,10 +21,12 @@ static const struct door {
 	const char *variable;
 	const char
 		*lost; /* what is not recorded where another tool is named; NULL: a list of tools */
+	bool is_risky; /* the vendor's libraries end a program in which they cannot use it */
 } doors[] = {
 	{.variable = "OPENCL_LAYERS"},
 	{.variable = "CUDA_INJECTION64_PATH", .lost = "work of CUDA devices is not recorded"},
 	{.variable = "NVTX_INJECTION64_PATH", .lost = "NVTX ranges are not recorded"},
+	{.variable = "ROCP_TOOL_LIBRARIES", .is_risky = true},
 };
 
 _Static_assert(ARRAY_SIZE(doors) <= SESSION_DOORS_MAX, "each may have a note");
@@ -69,7 +71,7 @@ static int add_door(
 }
 
 /* A program that says ranges and steps by itself finds the library; others have it loaded. */
-static int set_environment(struct session_device *device)
+static int set_environment(struct session_device *device, bool opens_risky)
 {
 	int r = add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
 
@@ -78,7 +80,8 @@ static int set_environment(struct session_device *device)
 	if (!device->is_recorded)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(doors) && r == 0; i++)
-		r = add_door(device, &doors[i], &device->door_notes[i]);
+		if (!doors[i].is_risky || opens_risky)
+			r = add_door(device, &doors[i], &device->door_notes[i]);
 	return r;
 }
 
@@ -134,6 +137,12 @@ void session_describe_device(struct session *session)
 	device->gate = (struct target_gate_options){
 		.graph_mode = (__u8)options->graph_mode,
 		.tracer_mode = (__u8)options->tracer_mode,
+		.call_mode = (__u8)options->call_mode,
+		.samples_pcs = options->samples_pcs,
+		.unified_memory = options->unified_memory,
+		.launch_times = options->launch_times,
+		.device_graphs = options->device_graphs,
+		.pm_interval_us = options->pm_interval_us,
 		.schedule = options->window.schedule,
 		.step_pattern = options->window.step_on,
 		.is_closed = options->window.trigger != CAPTURE_TRIGGER_NONE,
@@ -169,7 +178,7 @@ int session_prepare_device(struct session *session)
 		return r;
 	if (options->scope == SESSION_SCOPE_LAUNCH)
 		target_gate_set_untimed(target_rings_gate(device->rings));
-	r = set_environment(device);
+	r = set_environment(device, options->opens_risky_doors);
 	if (r == 0 && device->library)
 		r = add_hooks(device, options->hooks);
 	session->surroundings.environment = device->environment;
@@ -314,6 +323,7 @@ void session_on_target_record(void *context, uint32_t pid, const struct wire_rec
 			session, session_windows_step(session, pid, (const void *)record));
 		return;
 	}
+	session_keep_failure(session, pipeline_see_process(session->pipeline, pid));
 	session_keep_failure(
 		session, launch_records_is_one(record)
 				 ? launch_records_add(device->launch_records, session->pipeline,

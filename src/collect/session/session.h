@@ -59,8 +59,15 @@ struct session_options {
 	enum session_scope scope;
 	enum session_launch_stacks launch_stacks;
 	bool launch_memo_off;              /* the stack of every launch is taken */
+	enum wire_call_mode call_mode;     /* which calls of CUDA are recorded */
+	bool samples_pcs;                  /* instructions of CUDA's kernels */
+	uint32_t pm_interval_us;           /* of counters of devices; 0: they are not sampled */
+	bool unified_memory;               /* faults and migrations of CUDA's are recorded */
+	bool launch_times;                 /* when launches were queued and submitted */
+	bool device_graphs;                /* those that devices launch; with WIRE_GRAPH_WHOLE */
 	enum wire_graph_mode graph_mode;   /* how launches of graphs are timed */
 	enum wire_tracer_mode tracer_mode; /* who traces beside the program's own profiler */
+	bool opens_risky_doors;            /* of drivers that may end a program: see device.c */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
 	/*
 	 * Power and energy: "auto", or a list of sources as in energy_sampler_options; "off" or

@@ -176,6 +176,9 @@ static int add_works(struct trace_view *view)
 	}
 	array_foreach (&view->devices, device)
 		device->is_all = true;
+	/* HTA knows nothing of what captured a graph. */
+	array_foreach (&view->works, work)
+		work->origin = work->launch;
 	return r;
 }
 
@@ -188,6 +191,7 @@ int hta_view_init(struct trace_view *view, const struct trace *trace, uint32_t r
 	view->options = *options;
 	r = set_times(view);
 	r = r ?: leave_out(view);
+	r = r ?: trace_view_leave_out_captures(view);
 	r = r ?: add_works(view);
 	if (r < 0)
 		trace_view_done(view);

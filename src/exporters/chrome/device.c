@@ -2,9 +2,11 @@
 #include "exporters/chrome/device.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "model/trace_capture.h"
+#include "model/unified.h"
 
 /* Numbers that no pid, tid or earlier process has: chrome.c's begin here. */
 #define FIRST_NUMBER (1u << 30)
@@ -26,7 +28,8 @@ struct layout {
 	ARRAY_OF(struct trace_track) tracks; /* in place of the trace's */
 	ARRAY_OF(uint64_t) busy_until_ns;    /* of each */
 	uint32_t arrow;                      /* string */
-	size_t memory;                       /* of the model's that comes next */
+	struct map_u64 launches;             /* correlations of work */
+	size_t memory, unified;              /* of the model's that come next */
 };
 
 static int add_text(struct layout *layout, const char *text, uint32_t *ret_string)
@@ -150,13 +153,34 @@ static int place_work(struct layout *layout, struct trace_event *event)
 	return add_arrow_end(layout, event, true);
 }
 
+/* Beside the queues: what waits overlaps with their work. */
+static int place_sync(struct layout *layout, struct trace_event *event)
+{
+	const struct trace_work *detail = trace_work(layout->trace, event);
+	const struct trace_track *track = &layout->trace->tracks.items[event->track];
+	const char *device = trace_device_name(layout->trace, detail->device);
+	const struct line_key key = {(uint32_t)detail->device, MODEL_NONE, event->track, 0};
+	_cleanup_strbuf_ struct strbuf name = {0};
+	int r = intern_add(&layout->lines, &key, sizeof(key), &event->track);
+
+	if (r <= 0)
+		return r;
+	strbuf_addf(&name, "waits, %s", trace_text(layout->trace, track->thread_name));
+	if (strbuf_status(&name) < 0)
+		return -ENOMEM;
+	return add_line(layout, device_number(layout, (uint32_t)detail->device),
+		event->track + 1ULL, 0, *device ? device : "unknown device", strbuf_cstr(&name));
+}
+
 /* Those that wait for a device launch nothing. */
 static int place_call(struct layout *layout, struct trace_event *event)
 {
 	uint32_t thread = layout->trace->tracks.items[event->track].recorded - 1;
 	int r = find_launching_thread(layout, thread, &event->track);
 
-	return r < 0 || !event->correlation ? r : add_arrow_end(layout, event, false);
+	return r < 0 || !map_u64_get(&layout->launches, event->correlation, NULL)
+		       ? r
+		       : add_arrow_end(layout, event, false);
 }
 
 /* They come in the order of the model's. */
@@ -169,20 +193,67 @@ static int place_memory(struct layout *layout, struct trace_event *event)
 	return find_process(layout, memory[layout->memory++].process, &event->track);
 }
 
+/* The same; beside the queues, each kind in as many lines as it needs. */
+static int place_unified(struct layout *layout, struct trace_event *event)
+{
+	const struct model_unified_memory *item =
+		&layout->model->unified_memory.items[layout->unified++];
+	const struct trace_track *track = &layout->trace->tracks.items[event->track];
+	struct line_key key = {(uint32_t)track->pid, MODEL_NONE, event->track, 0};
+	const char *device = model_unified_device(item);
+	int r;
+
+	if (!track->is_device)
+		return find_process(layout, item->process, &event->track);
+	for (;; key.place++) {
+		r = intern_add(&layout->lines, &key, sizeof(key), &event->track);
+		if (r != 0 || layout->busy_until_ns.items[event->track] <= item->start_ns)
+			break;
+	}
+	if (r > 0)
+		r = add_line(layout, device_number(layout, key.device), event->track + 1ULL, 0,
+			*device ? device : "unknown device",
+			trace_text(layout->trace, track->thread_name));
+	if (r == 0)
+		layout->busy_until_ns.items[event->track] = item->end_ns;
+	return r;
+}
+
+static bool is_unified(const struct trace *trace, const struct trace_event *event)
+{
+	return event->category == TRACE_OTHER &&
+	       strcmp(trace_text(trace, event->category_name), TRACE_UNIFIED_CATEGORY) == 0;
+}
+
+static int place_row(struct layout *layout, struct trace_event *event)
+{
+	if (trace_is_work(event))
+		return place_work(layout, event);
+	if (event->category == TRACE_SYNC)
+		return place_sync(layout, event);
+	if (event->category == TRACE_CPU_INSTANT)
+		return place_memory(layout, event);
+	return event->category == TRACE_OTHER ? place_unified(layout, event)
+					      : place_call(layout, event);
+}
+
 static int place_rows(struct layout *layout)
 {
 	struct trace *trace = layout->trace;
 	size_t kept = 0;
 	int r = add_text(layout, "ac2g", &layout->arrow);
 
+	array_foreach (&trace->events, event) {
+		if (r == 0 && trace_is_work(event) && event->correlation)
+			r = map_u64_set(&layout->launches, event->correlation, 1);
+	}
 	for (size_t i = 0; r == 0 && i < trace->events.count; i++) {
 		struct trace_event event = trace->events.items[i];
 
-		if (event.category == TRACE_USER_ANNOTATION)
+		if ((event.category <= TRACE_USER_ANNOTATION && !is_unified(trace, &event)) ||
+			event.is_capture)
 			continue;
-		r = trace_is_work(&event)                 ? place_work(layout, &event)
-		    : event.category == TRACE_CPU_INSTANT ? place_memory(layout, &event)
-							  : place_call(layout, &event);
+		r = place_row(layout, &event);
 		trace->events.items[kept++] = event;
 	}
 	trace->events.count = kept;
@@ -201,6 +272,7 @@ int chrome_device_rows(
 	layout.trace = trace;
 	r = place_rows(&layout);
 	intern_done(&layout.lines);
+	map_u64_done(&layout.launches);
 	array_done(&layout.busy_until_ns);
 	array_done(&trace->tracks);
 	trace->tracks.items = layout.tracks.items;

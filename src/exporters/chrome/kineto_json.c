@@ -247,23 +247,28 @@ static void add_op(struct members *members, const struct trace_op *op)
 	member_others(members, op->others);
 }
 
-static void add_queued(struct members *members, int64_t queued_ns)
+/* A time on the clock of "ts". */
+static void member_moment(struct members *members, const char *key, int64_t ns)
 {
-	if (queued_ns == TRACE_NO_NUMBER)
+	const struct chrome_clock *clock = members->document->clock;
+
+	if (ns == TRACE_NO_NUMBER)
 		return;
-	add_key(members, "queued");
-	if (queued_ns % (int64_t)NS_PER_US == 0)
-		add_signed(members->document->out, queued_ns / (int64_t)NS_PER_US);
+	add_key(members, key);
+	if (clock)
+		chrome_add_moment(
+			members->document->out, clock, clock->origin_ns + (uint64_t)MAX(ns, 0));
+	else if (ns % (int64_t)NS_PER_US == 0)
+		add_signed(members->document->out, ns / (int64_t)NS_PER_US);
 	else
-		add_time(members->document, queued_ns);
+		add_time(members->document, ns);
 }
 
 /* OpenCL says how many work items there are, CUDA how many blocks of them. */
 static void add_sizes(struct members *members, const struct trace_work *work)
 {
-	const struct model *model = members->document->trace->recorded;
 	const struct model_device_work *recorded =
-		model ? &model->device_works.items[work->recorded - 1] : NULL;
+		trace_recorded_work(members->document->trace, work);
 
 	if (recorded && recorded->gpu == MODEL_NONE)
 		member_sizes(members, "global size", recorded->global_size[0],
@@ -273,12 +278,23 @@ static void add_sizes(struct members *members, const struct trace_work *work)
 	member_sizes(members, "block", work->block[0], work->block[1], work->block[2]);
 }
 
+static void add_launch_times(struct members *members, const struct trace_work *work)
+{
+	const struct trace *trace = members->document->trace;
+	const struct model_device_work *recorded = trace_recorded_work(trace, work);
+
+	member_moment(members, "queued", work->queued_ns);
+	if (recorded && recorded->submit_ns)
+		member_moment(members, "submitted",
+			(int64_t)(recorded->submit_ns - trace->recorded_from_ns));
+}
+
 static void add_work(
 	struct members *members, const struct trace_work *work, enum trace_category category)
 {
 	bool is_kernel = category == TRACE_KERNEL;
 
-	add_queued(members, work->queued_ns);
+	add_launch_times(members, work);
 	member_number(members, "device", work->device);
 	member_number(members, "context", work->context);
 	member_number(members, "stream", work->stream);
@@ -389,6 +405,10 @@ static void add_counter(struct document *document, const struct trace_counter *c
 	add_string(document, counter->name);
 	add_place(document, &document->trace->tracks.items[counter->track]);
 	add_start(document, counter->time_ns);
+	if (counter->device) {
+		strbuf_add(out, ",\"device\":");
+		add_digits(out, counter->device - 1);
+	}
 	strbuf_add(out, ",\"args\":{");
 	add_string(document, counter->series);
 	strbuf_add_char(out, ':');

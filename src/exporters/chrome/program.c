@@ -14,6 +14,8 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "exporters/exporters.h"
+#include "model/gpu_counters.h"
+#include "model/nvtx_operator.h"
 
 /* Above every pid and tid (2^22). Devices have numbers above ranges. */
 #define FIRST_STEPS_LINE (1U << 29)
@@ -88,6 +90,7 @@ struct row {
 	bool is_mark;
 	uint32_t category_name; /* string; 0: none */
 	uint32_t track;
+	bool is_range; /* it may be an operator */
 };
 
 /* `arguments`: a JSON object. */
@@ -104,9 +107,15 @@ static int add_row(struct program *program, const struct row *row, const struct 
 		.category = TRACE_USER_ANNOTATION,
 		.track = row->track,
 	};
+	struct nvtx_operator marked;
 	int r = find_arguments(program, arguments, &event.detail);
 
 	r = r ?: add_text(program, row->name, &event.name);
+	/* What emit_nvtx() marks is an operator, as PyTorch's profiler writes it. */
+	if (r == 0 && row->is_range && !row->is_mark && nvtx_operator_read(row->name, &marked)) {
+		r = add_text(program, "cpu_op", &event.category_name);
+		r = r ?: nvtx_operator_set(program->trace, row->name, &marked, &event);
+	}
 	return r ?: array_append(&program->trace->events, event);
 }
 
@@ -192,6 +201,7 @@ static int add_range(struct program *program, const struct model_range *range)
 		.start_ns = range->start_ns,
 		.end_ns = range->end_ns,
 		.is_mark = range->is_mark,
+		.is_range = true,
 		.category_name = program->annotation,
 	};
 	int r = find_line(program, range, &row.track);
@@ -323,6 +333,7 @@ static int add_counters(struct program *program)
 			r = r ?: map_u64_set(&tracks, counter->process, track);
 		}
 		row.track = (uint32_t)track;
+		row.device = gpu_counter_device(model, counter, program->trace);
 		r = r ?: add_text(program, counter->name, &row.name);
 		r = r ?: add_text(program, TRACE_COUNTER_SERIES, &row.series);
 		r = r ?: array_append(&program->trace->counters, row);

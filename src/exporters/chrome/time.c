@@ -59,6 +59,14 @@ static double as_read(uint64_t ns)
 	return (double)ns / NS_PER_US;
 }
 
+void chrome_add_moment(struct strbuf *out, const struct chrome_clock *clock, uint64_t time_ns)
+{
+	uint64_t ns = time_of(clock, time_ns);
+
+	strbuf_addf(out, "%llu.%03llu", (unsigned long long)(ns / NS_PER_US),
+		(unsigned long long)(ns % NS_PER_US));
+}
+
 void chrome_add_time(struct strbuf *out, const struct chrome_clock *clock, uint64_t time_ns)
 {
 	add_ns(out, "ts", time_of(clock, time_ns));

@@ -22,6 +22,8 @@ struct chrome_clock {
 
 struct chrome_clock chrome_clock_of(const struct model *model);
 
+/* 4194304.000 */
+void chrome_add_moment(struct strbuf *out, const struct chrome_clock *clock, uint64_t time_ns);
 /* ,"ts":4194304.000 */
 void chrome_add_time(struct strbuf *out, const struct chrome_clock *clock, uint64_t time_ns);
 /* ,"ts":4194304.000,"dur":1.234 */

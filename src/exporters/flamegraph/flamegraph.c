@@ -12,6 +12,8 @@
 #include "exporters/flamegraph/palette.h"
 #include "model/format.h"
 #include "model/shorten.h"
+#include "model/weigh.h"
+#include "report/view.h"
 
 /* Pixels of the still picture; the script reads them from the root element. */
 #define WIDTH            1200
@@ -29,9 +31,10 @@ struct graph {
 	const struct call_tree *tree;
 	const struct export_options *options;
 	const char *title, *subtitle;
-	uint64_t weight_ns;        /* of a sample; 0: unknown */
-	bool time_only;            /* waiting is in it: samples are no measure */
-	bool is_energy;            /* they are microjoules */
+	uint64_t weight_ns; /* of a sample; 0: unknown */
+	bool time_only;     /* waiting is in it: samples are no measure */
+	bool is_energy;     /* they are microjoules */
+	bool is_bytes;
 	const struct model *model; /* of one side */
 	double largest_change;     /* of a frame's share, for shades of red and blue */
 	struct flamegraph_layout layout;
@@ -77,6 +80,10 @@ static void add_samples(struct strbuf *out, const struct graph *graph, uint64_t 
 {
 	if (graph->is_energy) {
 		format_energy(out, (double)samples / 1e6);
+		return;
+	}
+	if (graph->is_bytes) {
+		format_bytes(out, samples);
 		return;
 	}
 	if (graph->weight_ns) {
@@ -326,6 +333,8 @@ static const char *what_width_is(const struct graph *graph)
 {
 	if (graph->is_energy)
 		return "energy";
+	if (graph->is_bytes)
+		return "memory";
 	return graph->time_only ? "time" : "samples";
 }
 
@@ -397,26 +406,35 @@ static int draw(struct graph *graph, bool is_diff)
 	return r ?: strbuf_status(graph->out);
 }
 
-int flamegraph_write_diff(const struct call_tree *tree, const struct export_options *options,
+static void add_side_total(
+	struct strbuf *out, const struct graph *graph, unsigned side, const char *when)
+{
+	add_samples(out, graph, graph->tree->nodes.items[0].total[side]);
+	strbuf_addf(out, " %s", when);
+}
+
+int flamegraph_write_diff(const struct call_tree *tree, enum model_weight weight,
 	const char *before_name, const char *after_name, struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf title = {0};
 	_cleanup_strbuf_ struct strbuf subtitle = {0};
 	struct graph graph = {
 		.tree = tree,
-		.options = export_options_or_default(options),
+		.options = export_options_or_default(NULL),
+		.weight_ns = weight == MODEL_WEIGHT_CPU ? 0 : MODEL_UNIT_NS,
+		.time_only = weight != MODEL_WEIGHT_CPU,
+		.is_energy = weight == MODEL_WEIGHT_ENERGY,
 		.out = out,
 	};
 
 	strbuf_addf(&title, "%s \xe2\x86\x92 %s", before_name, after_name);
-	strbuf_add(&subtitle, "change in share of CPU samples \xc2\xb7 ");
-	format_count(&subtitle, tree->nodes.items[0].total[0]);
-	strbuf_add(&subtitle, " samples before, ");
-	format_count(&subtitle, tree->nodes.items[0].total[1]);
-	strbuf_add(&subtitle, " after");
+	strbuf_addf(&subtitle, "change in share of %s \xc2\xb7 ",
+		weight == MODEL_WEIGHT_CPU ? "CPU samples" : model_weight_noun(weight));
+	add_side_total(&subtitle, &graph, 0, "before, ");
+	add_side_total(&subtitle, &graph, 1, "after");
 	if (strbuf_status(&title) < 0 || strbuf_status(&subtitle) < 0)
 		return -ENOMEM;
-	graph.title = graph.options->title ? graph.options->title : strbuf_cstr(&title);
+	graph.title = strbuf_cstr(&title);
 	graph.subtitle = strbuf_cstr(&subtitle);
 	return draw(&graph, true);
 }
@@ -452,23 +470,33 @@ static void describe(struct strbuf *out, const struct graph *graph, const struct
 		[MODEL_WEIGHT_GPU_IDLE] = "idle time of devices",
 		[MODEL_WEIGHT_CPU_GPU] = "CPU time and device work",
 	};
+	enum model_weight weight = selection ? selection->weight : MODEL_WEIGHT_CPU;
 	uint64_t samples = graph->tree->nodes.items[0].total[0];
 
 	if (graph->is_energy) {
 		format_energy(out, (double)samples / 1e6);
 		strbuf_add(out, " \xc2\xb7 ");
 	}
+	if (graph->is_bytes) {
+		format_bytes(out, samples);
+		strbuf_add(out, " in use at the device's peak (of several devices the sum of "
+				"their peaks) \xc2\xb7 ");
+	}
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
-		strbuf_addf(out, " of %s \xc2\xb7 ",
-			times[selection ? selection->weight : MODEL_WEIGHT_CPU]);
+		strbuf_addf(out, " of %s%s \xc2\xb7 ",
+			weight == MODEL_WEIGHT_CPU && report_is_user_time(model) ? "user " : "",
+			times[weight]);
 	}
 	if (!graph->time_only) {
 		format_count(out, samples);
-		strbuf_add(out, " samples \xc2\xb7 ");
+		strbuf_add(out, " samples");
 	}
-	format_duration(out, model_duration_ns(model));
-	strbuf_add(out, " recorded");
+	if (model_has_duration(model)) {
+		strbuf_add(out, graph->time_only ? "" : " \xc2\xb7 ");
+		format_duration(out, model_duration_ns(model));
+		strbuf_add(out, " recorded");
+	}
 	if (*model->session.host)
 		strbuf_addf(out, " on %s", model->session.host);
 	if (selection)
@@ -480,13 +508,14 @@ static int flamegraph_export(const struct model *model, const struct selection *
 {
 	_cleanup_(selected_done) struct selected selected = {0};
 	_cleanup_call_tree_ struct call_tree tree = {0};
-	_cleanup_strbuf_ struct strbuf subtitle = {0};
+	_cleanup_strbuf_ struct strbuf title = {0}, subtitle = {0};
 	struct graph graph = {
 		.tree = &tree,
 		.options = export_options_or_default(options),
 		.weight_ns = model_has_time(model) ? model_sample_weight_ns(model) : 0,
 		.time_only = selection && selection->weight != MODEL_WEIGHT_CPU,
 		.is_energy = model->counts_energy,
+		.is_bytes = model->counts_bytes,
 		.model = model,
 		.out = out,
 	};
@@ -497,7 +526,9 @@ static int flamegraph_export(const struct model *model, const struct selection *
 	r = r ?: call_tree_finish(&tree);
 	if (r == 0) {
 		describe(&subtitle, &graph, model, selection);
-		graph.title = export_title(model, graph.options);
+		format_command(&title, export_title(model, graph.options));
+		strbuf_inherit_status(&subtitle, &title);
+		graph.title = strbuf_cstr(&title);
 		graph.subtitle = strbuf_cstr(&subtitle);
 		r = strbuf_status(&subtitle) ?: draw(&graph, false);
 	}

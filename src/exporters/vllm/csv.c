@@ -90,8 +90,10 @@ void vllm_values_write(
 	json_member_double(json, "max_ms", values->of.items[count - 1]);
 	for (; *percentiles; percentiles++) {
 		snprintf(key, sizeof(key), "p%u_ms", *percentiles);
-		json_member_double(
-			json, key, values->of.items[statistics_rank(count, *percentiles)]);
+		json_member_double(json, key,
+			*percentiles == 50
+				? statistics_median(values->of.items, count)
+				: values->of.items[statistics_rank(count, *percentiles)]);
 	}
 }
 

@@ -36,6 +36,7 @@
 	X(BLOCK, "block")                                                                          \
 	X(REGISTERS, "registers per thread")                                                       \
 	X(SHARED_MEMORY, "shared memory")                                                          \
+	X(KERNEL, "kernel")                                                                        \
 	X(GRAPH, "graph id")                                                                       \
 	X(GRAPH_NODE, "graph node id")                                                             \
 	X(QUEUED, "queued")                                                                        \
@@ -63,6 +64,7 @@
 	X(TOTAL_RESERVED, "Total Reserved")                                                        \
 	X(DEVICE_TYPE, "Device Type")                                                              \
 	X(DEVICE_ID, "Device Id")                                                                  \
+	X(MEMORY_STACK, TRACE_STACK)                                                               \
 	X(RANGE_DOMAIN, TRACE_RANGE_DOMAIN)                                                        \
 	X(RANGE_END, TRACE_END)                                                                    \
 	X(OWNER, TRACE_OWNER)                                                                      \

@@ -106,13 +106,17 @@ static bool is_window(const struct kineto_parser *parser, const struct trace_eve
 	       strcmp(trace_text(parser->trace, event->category_name), TRACE_WINDOW_CATEGORY) == 0;
 }
 
-/* Of annotations those, of windows all. */
+/* Of annotations those, of windows all, of allocations what sonde writes of recordings. */
 static void keep_annotation(struct kineto_parser *parser, const struct trace_event *event)
 {
 	bool is_annotation = event->category == TRACE_USER_ANNOTATION &&
 			     (parser->arguments.present & ANNOTATION_BITS);
 
-	parser->keep_others = parser->keep_arguments || is_annotation || is_window(parser, event);
+	bool has_stack = event->category == TRACE_CPU_INSTANT &&
+			 kineto_has(&parser->arguments, KINETO_MEMORY_STACK);
+
+	parser->keep_others =
+		parser->keep_arguments || is_annotation || has_stack || is_window(parser, event);
 }
 
 /* What was not taken, when it is to be kept. */
@@ -146,12 +150,23 @@ static int take_op_texts(struct kineto_parser *parser, struct trace_op *op)
 	return 0;
 }
 
+/* What ROCm's calls launch. It stays among the others, too: files are written again with it. */
+static int read_kernel(struct kineto_parser *parser, uint32_t *ret_kernel)
+{
+	const uint64_t present = parser->arguments.present;
+	int r = take_string(parser, KINETO_KERNEL, ret_kernel);
+
+	parser->arguments.present = present;
+	return r;
+}
+
 static int add_op(struct kineto_parser *parser, uint32_t *ret_detail)
 {
 	struct kineto_arguments *arguments = &parser->arguments;
 	struct trace_op op = trace_no_op;
 
-	if (!(arguments->present & (OP_BITS | SHAPE_BITS | COLLECTIVE_BITS)) &&
+	if (!(arguments->present &
+		    (OP_BITS | SHAPE_BITS | COLLECTIVE_BITS | KINETO_BIT(KINETO_KERNEL))) &&
 		(!parser->keep_others || (!arguments->present && !arguments->others.count)))
 		return 0;
 	kineto_take_u64(arguments, KINETO_RECORD_FUNCTION_ID, &op.rf_id);
@@ -162,7 +177,7 @@ static int add_op(struct kineto_parser *parser, uint32_t *ret_detail)
 	kineto_take_i64(arguments, KINETO_PYTHON_PARENT_ID, &op.python_parent_id);
 	kineto_take_i64(arguments, KINETO_PYTHON_MODULE_ID, &op.python_module_id);
 	if (add_collective(parser, &op.collective) < 0 || take_op_texts(parser, &op) < 0 ||
-		add_others(parser, &op.others) < 0)
+		read_kernel(parser, &op.kernel) < 0 || add_others(parser, &op.others) < 0)
 		return -ENOMEM;
 	*ret_detail = (uint32_t)parser->trace->ops.count;
 	return array_append(&parser->trace->ops, op);

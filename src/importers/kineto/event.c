@@ -25,6 +25,7 @@ enum event_member {
 	MEMBER_TID,
 	MEMBER_TIME,
 	MEMBER_DURATION,
+	MEMBER_DEVICE, /* of counters, as sonde writes it */
 	MEMBER_ARGUMENTS,
 	MEMBER_OTHER,
 	MEMBER_MAX,
@@ -85,6 +86,8 @@ static unsigned find_member(const void *context, const struct json_text *key)
 		if (key_is(key, "args"))
 			return MEMBER_ARGUMENTS;
 		return key_is(key, "name") ? MEMBER_NAME : MEMBER_OTHER;
+	case 6:
+		return key_is(key, "device") ? MEMBER_DEVICE : MEMBER_OTHER;
 	default:
 		return MEMBER_OTHER;
 	}
@@ -357,10 +360,21 @@ static int add_series(struct kineto_parser *parser, struct trace_counter *counte
 	return array_append(&parser->trace->counters, *counter);
 }
 
+/* A device's number + 1; 0: there is none. */
+static uint32_t read_counter_device(const struct json_text *value)
+{
+	uint64_t number;
+
+	return value->bytes && json_text_u64(value, &number) == 0 && number < UINT32_MAX
+		       ? (uint32_t)number + 1
+		       : 0;
+}
+
 static int add_counter(struct kineto_parser *parser, const struct event_texts *texts)
 {
 	struct kineto_arguments *arguments = &parser->arguments;
-	struct trace_counter counter = {0};
+	struct trace_counter counter = {
+		.device = read_counter_device(&texts->values[MEMBER_DEVICE])};
 	int r = 0;
 
 	if (!read_ns(texts, MEMBER_TIME, &counter.time_ns))

@@ -88,6 +88,7 @@ static void merge_ops(struct trace *trace, const struct trace *part, const uint3
 		out->concrete_inputs = strings[op->concrete_inputs];
 		out->call_stack = strings[op->call_stack];
 		out->module_hierarchy = strings[op->module_hierarchy];
+		out->kernel = strings[op->kernel];
 		out->others = strings[op->others];
 		if (op->collective != MODEL_NONE)
 			out->collective += first_collective;

@@ -50,7 +50,7 @@ struct kineto_open_row {
 	uint32_t row, outer; /* outer: index of the one around it, or MODEL_NONE */
 };
 
-#define KINETO_EVENT_MEMBERS 10 /* kinds of them, see event.c */
+#define KINETO_EVENT_MEMBERS 11 /* kinds of them, see event.c */
 
 enum kineto_state {
 	KINETO_START,

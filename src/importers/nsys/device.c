@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices did, in an export of Nsight Systems: the tables that CUPTI's activities became. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "importers/nsys/state.h"
@@ -197,7 +198,103 @@ static int take_fill(struct nsys *nsys, sqlite3_stmt *row)
 
 /* ---- waits ---- */
 
-static const char *const sync_columns[] = {WORK_COLUMNS, "syncType", "eventId", NULL};
+static const char *const event_columns[] = {"deviceId", "contextId", "streamId", "correlationId",
+	"globalPid", "eventId", "eventSyncId", NULL};
+
+static bool is_event_sync(int64_t id)
+{
+	return id > 0 && id != UINT32_MAX;
+}
+
+static int take_event(struct nsys *nsys, sqlite3_stmt *row)
+{
+	struct nsys_event event = {
+		.pid = nsys_pid((uint64_t)nsys_number(row, 4, 0)),
+		.context = nsys_number(row, 1, 0),
+		.id = nsys_number(row, 5, 0),
+		.correlation = nsys_number(row, 3, 0),
+		.stream = nsys_number(row, 2, 0),
+	};
+	int64_t event_sync = nsys_number(row, 6, 0);
+	int r;
+
+	event.device = find_gpu(nsys, event.pid, nsys_number(row, 0, 0));
+	r = array_append(&nsys->events, event);
+	if (r < 0 || !is_event_sync(event_sync))
+		return r;
+	event.context = -1;
+	event.id = event_sync;
+	return array_append(&nsys->events, event);
+}
+
+static int compare_keys(const struct nsys_event *a, const struct nsys_event *b)
+{
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->context != b->context)
+		return a->context < b->context ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static int compare_events(const void *left, const void *right)
+{
+	const struct nsys_event *a = left, *b = right;
+	int order = compare_keys(a, b);
+
+	if (order)
+		return order;
+	return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+}
+
+/* The last of its key with a smaller correlation; NULL: there is none. */
+static const struct nsys_event *find_event(const struct nsys *nsys, const struct nsys_event *wanted)
+{
+	const struct nsys_event *items = nsys->events.items;
+	size_t first = 0, last = nsys->events.count;
+
+	while (first < last) {
+		size_t middle = first + (last - first) / 2;
+
+		if (compare_events(&items[middle], wanted) < 0)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first && compare_keys(&items[first - 1], wanted) == 0 ? &items[first - 1] : NULL;
+}
+
+static const char *const sync_columns[] = {
+	WORK_COLUMNS, "syncType", "eventId", "eventSyncId", NULL};
+
+/* What a wait for an event waits for; without an eventSyncId, as before CUDA 12.8, that is the last
+ * record of the event before it. */
+static int join_event(struct nsys *nsys, sqlite3_stmt *row, struct trace_work *work)
+{
+	struct nsys_event wanted = {
+		.pid = nsys_pid((uint64_t)nsys_number(row, PROCESS, 0)),
+		.context = nsys_number(row, CONTEXT, 0),
+		.id = nsys_number(row, OWN + 1, 0),
+		.correlation = nsys_number(row, CORRELATION, 0),
+	};
+	int64_t event_sync = nsys_number(row, OWN + 2, 0);
+	const struct nsys_event *event;
+
+	if (is_event_sync(event_sync)) {
+		wanted.context = -1;
+		wanted.id = event_sync;
+		wanted.correlation = INT64_MAX;
+	}
+	event = find_event(nsys, &wanted);
+	if (!event)
+		return 0;
+	/* Streams have a number on their device. */
+	if (event->device == work->device)
+		work->wait_stream = event->stream;
+	return import_rows_correlation(&nsys->rows, (uint64_t)wanted.pid,
+		(uint64_t)event->correlation, &work->wait_correlation);
+}
+
+enum { SYNC_EVENT = 1, SYNC_WAIT = 2 };
 
 static int take_sync(struct nsys *nsys, sqlite3_stmt *row)
 {
@@ -211,6 +308,10 @@ static int take_sync(struct nsys *nsys, sqlite3_stmt *row)
 	if (r < 0)
 		return r;
 	work.wait_event = nsys_number(row, OWN + 1, TRACE_NO_NUMBER);
+	if (nsys_number(row, OWN, 0) == SYNC_EVENT || nsys_number(row, OWN, 0) == SYNC_WAIT)
+		r = join_event(nsys, row, &work);
+	if (r < 0)
+		return r;
 	r = import_rows_text(&nsys->rows, kind, strlen(kind), &work.sync_kind);
 	event.name = work.sync_kind;
 	return r < 0 ? r : import_rows_add_work(&nsys->rows, &event, &work);
@@ -257,12 +358,17 @@ int nsys_read_device(struct nsys *nsys)
 		{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, take_graph},
 		{"CUPTI_ACTIVITY_KIND_MEMCPY", copy_columns, take_copy},
 		{"CUPTI_ACTIVITY_KIND_MEMSET", fill_columns, take_fill},
-		{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns, take_sync},
+		{"CUPTI_ACTIVITY_KIND_CUDA_EVENT", event_columns, take_event},
 		{"CUDA_GPU_MEMORY_USAGE_EVENTS", memory_columns, take_memory},
 	};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tables); i++)
 		r = nsys_read_table(nsys, tables[i].name, tables[i].columns, tables[i].take);
-	return r;
+	if (r == 0 && nsys->events.count)
+		qsort(nsys->events.items, nsys->events.count, sizeof(*nsys->events.items),
+			compare_events);
+	return r < 0 ? r
+		     : nsys_read_table(nsys, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns,
+			       take_sync);
 }

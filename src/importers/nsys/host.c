@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "importers/nsys/state.h"
+#include "model/nvtx_operator.h"
 
 static int find_thread(struct nsys *nsys, uint64_t global, struct trace_track *track)
 {
@@ -90,21 +91,21 @@ static int take_domain(struct nsys *nsys, sqlite3_stmt *row)
 	return r < 0 ? r : map_u64_set(&nsys->domains, domain_key(row), name);
 }
 
-/* Of torch.autograd.profiler.emit_nvtx(): "aten::mm, op_id = 7, sizes = …" is an operator. */
-static int take_operator(struct nsys *nsys, struct trace_event *event, const char *name)
+static int take_operator(struct nsys *nsys, struct trace_event *event, const char *name,
+	const struct nvtx_operator *marked)
 {
-	static const char *const ends[] = {", seq = ", ", op_id = ", ", sizes = "};
-	size_t length = strlen(name);
-	int r;
+	struct trace_op op = trace_no_op;
+	int r = import_rows_text(&nsys->rows, name, marked->name_bytes, &event->name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		const char *end = strstr(name, ends[i]);
-
-		if (end)
-			length = MIN(length, (size_t)(end - name));
-	}
-	r = import_rows_text(&nsys->rows, name, length, &event->name);
-	return r < 0 ? r : import_rows_add(&nsys->rows, event);
+	event->category = TRACE_CPU_OP;
+	event->category_name = nsys->rows.categories[TRACE_CPU_OP];
+	if (r == 0 && marked->sizes)
+		r = import_rows_text(
+			&nsys->rows, marked->sizes, marked->sizes_bytes, &op.input_dims);
+	if (r < 0)
+		return r;
+	return marked->sizes ? import_rows_add_op(&nsys->rows, event, &op)
+			     : import_rows_add(&nsys->rows, event);
 }
 
 /* Ranges that begin and end by their handle may overlap: they have a line of their own. */
@@ -128,6 +129,7 @@ static int take_range(struct nsys *nsys, sqlite3_stmt *row)
 {
 	int64_t type = nsys_number(row, TYPE, 0);
 	struct trace_event event = import_rows_event(&nsys->rows, TRACE_USER_ANNOTATION);
+	struct nvtx_operator marked;
 	uint64_t domain = 0;
 	const char *name;
 	int r;
@@ -145,11 +147,8 @@ static int take_range(struct nsys *nsys, sqlite3_stmt *row)
 	else if (event.duration_ns == TRACE_NO_DURATION)
 		nsys->rows.trace->damage.unended_events++;
 	name = trace_text(nsys->rows.trace, event.name);
-	if (strncmp(name, "aten::", strlen("aten::")) == 0) {
-		event.category = TRACE_CPU_OP;
-		event.category_name = nsys->rows.categories[TRACE_CPU_OP];
-		return take_operator(nsys, &event, name);
-	}
+	if (nvtx_operator_read(name, &marked))
+		return take_operator(nsys, &event, name, &marked);
 	map_u64_get(&nsys->domains, domain_key(row), &domain);
 	return import_rows_add_range(
 		&nsys->rows, &event, trace_text(nsys->rows.trace, (uint32_t)domain));

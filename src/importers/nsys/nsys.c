@@ -169,6 +169,7 @@ static void nsys_done(struct nsys *nsys)
 	map_u64_done(&nsys->threads);
 	map_u64_done(&nsys->domains);
 	array_done(&nsys->gpus);
+	array_done(&nsys->events);
 }
 
 static int nsys_read(struct trace **ret_trace, const char *path,

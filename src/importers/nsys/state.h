@@ -10,6 +10,14 @@ struct nsys_gpu {
 	int64_t gpu;
 };
 
+/* An event that was recorded, under each of the two keys that a wait may name it by. */
+struct nsys_event {
+	int64_t pid;
+	int64_t context; /* -1: `id` is its eventSyncId, which no other record has */
+	int64_t id;
+	int64_t correlation, device, stream;
+};
+
 struct nsys {
 	struct nsys_database database;
 	struct import_rows rows;
@@ -18,6 +26,7 @@ struct nsys {
 	struct map_u64 threads;   /* globalTid without the machine → string: its name */
 	struct map_u64 domains;   /* of NVTX: process and domain → string */
 	ARRAY_OF(struct nsys_gpu) gpus;
+	ARRAY_OF(struct nsys_event) events; /* by compare_events() when all are there */
 };
 
 /* The process and thread of a globalTid or globalPid. */

@@ -105,7 +105,7 @@ static void on_complete(
 	slots[i].stream = stream;
 	slots[i].valid_bytes = valid_bytes < SLOT_BYTES ? valid_bytes : SLOT_BYTES;
 	atomic_store_explicit(&slots[i].state, SLOT_COMPLETED, memory_order_release);
-	sem_post(&cuda.wake);
+	inject_worker_wake(&cuda.writer);
 }
 
 static void on_request_v2(uint8_t **buffer, size_t *bytes, size_t *max_records, const void *info)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inject/cuda/cuda.h"
 
-#include <errno.h>
+#include <string.h>
 
 #include "inject/launch/stack.h"
 
@@ -9,10 +9,16 @@
 #define CORRELATION_CUDA (1ULL << 48)
 /* The newest id is noted only now and then: threads do not fight for its cache line. */
 #define CORRELATION_STEP (1U << 20)
+/* What a launch runs is put together, and what it does not is kept apart. */
+#define INLINE   __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 
+#define CALL_IDS                 1024 /* more than there are */
 #define ROLE(name, number, role) [number] = CUDA_ROLE_##role,
-static const uint8_t driver_roles[] = {CUPTI_DRIVER_CALLS(ROLE)};
-static const uint8_t runtime_roles[] = {CUPTI_RUNTIME_CALLS(ROLE)};
+static const uint8_t roles[][CALL_IDS] = {
+	[CUPTI_DOMAIN_DRIVER] = {CUPTI_DRIVER_CALLS(ROLE) CUPTI_OTHER_DRIVER_CALLS(ROLE)},
+	[CUPTI_DOMAIN_RUNTIME] = {CUPTI_RUNTIME_CALLS(ROLE) CUPTI_OTHER_RUNTIME_CALLS(ROLE)},
+};
 #undef ROLE
 
 /*
@@ -25,7 +31,8 @@ struct thread_calls {
 	uint32_t captured_graph;
 };
 
-static __thread struct thread_calls thread_calls;
+/* Of the fast kind, as in inject.c: all of a library's are, where one is. */
+static __thread struct thread_calls thread_calls __attribute__((tls_model("initial-exec")));
 static _Atomic uint32_t generation; /* of the enabled callbacks */
 static _Atomic uint64_t newest_id = 1ULL << 32;
 static _Atomic uint64_t instantiations;
@@ -44,9 +51,7 @@ uint64_t cuda_correlation(uint32_t id)
 
 static unsigned role_of(int domain, uint32_t id)
 {
-	if (domain == CUPTI_DOMAIN_DRIVER)
-		return id < sizeof(driver_roles) ? driver_roles[id] : CUDA_ROLE_NONE;
-	return id < sizeof(runtime_roles) ? runtime_roles[id] : CUDA_ROLE_NONE;
+	return id < CALL_IDS ? roles[domain][id] : CUDA_ROLE_NONE;
 }
 
 static bool waits_for_all(int domain, uint32_t id)
@@ -61,6 +66,11 @@ static bool waits_for_all(int domain, uint32_t id)
 	return false;
 }
 
+static bool is_other(unsigned role)
+{
+	return role == CUDA_ROLE_ALLOCATE || role == CUDA_ROLE_OTHER || role == CUDA_ROLE_LOAD;
+}
+
 static bool is_wait(unsigned role)
 {
 	return role == CUDA_ROLE_FINISH || role == CUDA_ROLE_WAIT;
@@ -68,44 +78,72 @@ static bool is_wait(unsigned role)
 
 /* ---- telling ---- */
 
-static void count_launch(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+static void note_wait(const struct cuda_call *call, uint64_t exit_ns, bool failed)
 {
-	if (is_wait(call->role)) {
-		if (failed || !call->waits_for_all)
-			return;
-		atomic_store_explicit(&cuda.last_wait_launches,
-			atomic_load_explicit(&cuda.launches, memory_order_relaxed),
-			memory_order_relaxed);
-		atomic_store_explicit(&cuda.last_wait_ns, exit_ns, memory_order_relaxed);
-	} else if (call->nodes) {
-		atomic_fetch_add_explicit(&cuda.captured, 1, memory_order_relaxed);
-	} else if (!failed && inject_is_timed()) {
-		atomic_fetch_add_explicit(&cuda.launches, 1, memory_order_relaxed);
-	}
+	if (failed || !call->waits_for_all)
+		return;
+	atomic_store_explicit(&cuda.last_wait_launches,
+		atomic_load_explicit(&cuda.launches, memory_order_relaxed), memory_order_relaxed);
+	atomic_store_explicit(&cuda.last_wait_ns, exit_ns, memory_order_relaxed);
 }
 
-static void write_launch(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+static enum wire_device_untimed untimed_of(const struct cuda_call *call, bool failed)
 {
-	struct wire_device_launch launch = {
-		.record = {.type = WIRE_RECORD_DEVICE_LAUNCH, .length_bytes = sizeof(launch)},
-		.correlation = is_wait(call->role) ? 0 : call->correlation,
+	if (failed)
+		return WIRE_DEVICE_FAILED;
+	if (call->nodes)
+		return WIRE_DEVICE_CAPTURED;
+	return inject_is_timed() ? WIRE_DEVICE_TIMED : WIRE_DEVICE_NOT_ASKED;
+}
+
+static void count_launch(const struct cuda_call *call, enum wire_device_untimed untimed)
+{
+	if (untimed == WIRE_DEVICE_TIMED)
+		atomic_fetch_add_explicit(&cuda.launches, 1, memory_order_relaxed);
+	else if (call->nodes)
+		atomic_fetch_add_explicit(&cuda.captured, 1, memory_order_relaxed);
+}
+
+/* False, and counted, where there was no room. */
+static inline INLINE bool write_record(
+	const struct cuda_call *call, uint64_t exit_ns, enum wire_device_untimed untimed)
+{
+	struct inject_place place;
+	struct wire_device_launch *launch = inject_reserve(sizeof(*launch), &place);
+
+	if (!launch)
+		return false;
+	*launch = (struct wire_device_launch){
+		.record = {.type = WIRE_RECORD_DEVICE_LAUNCH, .length_bytes = sizeof(*launch)},
+		.correlation = call->correlation,
 		.enter_ns = call->enter_ns,
 		.exit_ns = exit_ns,
 		.tid = inject_tid(),
 		.kind = call->role,
+		.untimed = (uint8_t)untimed,
 	};
-
-	if (failed)
-		launch.untimed = WIRE_DEVICE_FAILED;
-	else if (call->nodes)
-		launch.untimed = WIRE_DEVICE_CAPTURED;
-	else if (!inject_is_timed() && !is_wait(call->role))
-		launch.untimed = WIRE_DEVICE_NOT_ASKED;
-	count_launch(call, exit_ns, failed);
-	inject_write(&launch.record);
+	inject_commit(&place);
+	return true;
 }
 
-static void write_graph(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+static inline INLINE void write_launch(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+{
+	enum wire_device_untimed untimed = untimed_of(call, failed);
+
+	count_launch(call, untimed);
+	write_record(call, exit_ns, untimed);
+}
+
+/* A launch has had its stack taken at its begin. */
+static void write_wait(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+{
+	note_wait(call, exit_ns, failed);
+	if (write_record(call, exit_ns, failed ? WIRE_DEVICE_FAILED : WIRE_DEVICE_TIMED) &&
+		atomic_load_explicit(&cuda.others_are_on, memory_order_relaxed))
+		cuda_stack_of_call(call->correlation, call->enter_ns);
+}
+
+static NOINLINE void write_graph(const struct cuda_call *call, uint64_t exit_ns, bool failed)
 {
 	static const uint8_t events[] = {
 		[0] = WIRE_GRAPH_CAPTURE_BEGIN,
@@ -139,11 +177,9 @@ static void write_graph(const struct cuda_call *call, uint64_t exit_ns, bool fai
 
 /* ---- the callbacks ---- */
 
-static void enter(
-	struct cuda_call *call, int domain, uint32_t id, const struct cupti_call_data *data)
+static NOINLINE void enter(struct cuda_call *call, int domain, uint32_t id, unsigned role,
+	const struct cupti_call_data *data)
 {
-	unsigned role = role_of(domain, id);
-
 	*call = (struct cuda_call){
 		.active = true,
 		.waits_for_all = is_wait(role) && waits_for_all(domain, id),
@@ -158,45 +194,81 @@ static void enter(
 			1 + atomic_fetch_add_explicit(&instantiations, 1, memory_order_relaxed);
 	call->enter_ns = inject_now_ns();
 	/* The program's call, without the time that its stack took. */
-	if (!is_wait(role) && inject_launch_stack(call->correlation, call->enter_ns))
+	if (!is_wait(role) && role != CUDA_ROLE_EDGE && inject_takes_stacks() &&
+		inject_launch_stack(call->correlation, call->enter_ns))
 		call->enter_ns = inject_now_ns();
 }
 
-static void leave(struct cuda_call *call, const struct cupti_call_data *data)
+static void write_replay(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+{
+	if (untimed_of(call, failed) == WIRE_DEVICE_TIMED)
+		atomic_fetch_add_explicit(&cuda.graph_launches, 1, memory_order_relaxed);
+	write_launch(call, exit_ns, failed);
+}
+
+/* What is neither work of its own nor on events. */
+static NOINLINE void leave_rare(const struct cuda_call *call, uint64_t exit_ns, bool failed)
+{
+	if (is_wait(call->role))
+		write_wait(call, exit_ns, failed);
+	else if (call->role == CUDA_ROLE_GRAPH)
+		write_replay(call, exit_ns, failed);
+	else
+		write_graph(call, exit_ns, failed);
+}
+
+/* errno stays: nothing here sets it but what puts it back. */
+static NOINLINE void leave(struct cuda_call *call, const struct cupti_call_data *data)
 {
 	bool failed = data->result && *data->result != 0;
-	int saved_errno = errno;
 	uint64_t exit_ns = inject_now_ns();
 
 	call->active = false;
-	if (call->role < CUDA_ROLE_CAPTURE_BEGIN)
+	if (call->role < CUDA_ROLE_FINISH)
 		write_launch(call, exit_ns, failed);
+	else if (call->role == CUDA_ROLE_EDGE)
+		cuda_write_call(call->correlation, call->enter_ns, exit_ns, data);
 	else
-		write_graph(call, exit_ns, failed);
-	errno = saved_errno;
+		leave_rare(call, exit_ns, failed);
+}
+
+static NOINLINE void on_other(int domain, unsigned role, const struct cupti_call_data *data)
+{
+	const struct cuda_call *runtime = &thread_calls.runtime;
+	uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+
+	if (data->site != CUPTI_SITE_ENTER)
+		cuda_leave_other(domain, data);
+	else if (inject_is_open())
+		cuda_enter_other(domain, role, data, runtime->active && runtime->generation == now);
+}
+
+/* The driver's call in the runtime's, which is written at that. */
+static bool is_within(const struct thread_calls *thread, int domain, uint32_t id)
+{
+	return domain == CUPTI_DOMAIN_DRIVER && thread->runtime.active && thread->runtime.id == id;
 }
 
 void cuda_on_call(int domain, uint32_t id, const struct cupti_call_data *data)
 {
-	struct thread_calls *thread;
+	struct thread_calls *thread = &thread_calls;
+	bool within = is_within(thread, domain, data->correlation);
 	struct cuda_call *call;
 	unsigned role;
 
-	if (data->site == CUPTI_SITE_ENTER && !inject_is_open())
-		return;
-	thread = &thread_calls;
-	call = domain == CUPTI_DOMAIN_DRIVER ? &thread->driver : &thread->runtime;
-	if (data->site != CUPTI_SITE_ENTER) {
-		if (call->active && call->id == data->correlation)
-			leave(call, data);
-		return;
-	}
-	if (domain == CUPTI_DOMAIN_DRIVER && thread->runtime.active &&
-		thread->runtime.id == data->correlation)
+	/* Half of all callbacks. */
+	if (within && !atomic_load_explicit(&cuda.others_are_on, memory_order_relaxed))
 		return;
 	role = role_of(domain, id);
-	if (role != CUDA_ROLE_NONE)
-		enter(call, domain, id, data);
+	call = domain == CUPTI_DOMAIN_DRIVER ? &thread->driver : &thread->runtime;
+	if (is_other(role)) {
+		on_other(domain, role, data);
+	} else if (data->site != CUPTI_SITE_ENTER) {
+		if (call->active && call->id == data->correlation)
+			leave(call, data);
+	} else if (role != CUDA_ROLE_NONE && !within && inject_is_open()) {
+		enter(call, domain, id, role, data);
+	}
 }
 
 struct cuda_call *cuda_current_call(void)

@@ -25,7 +25,7 @@ static void stop(void)
 static void on_state(uint32_t id, const struct cupti_state_data *data)
 {
 	if (data && data->message)
-		cuda_note(WIRE_NOTE_REFUSED, "CUPTI reports %serror %d: %s",
+		inject_note(WIRE_NOTE_REFUSED, "CUPTI reports %serror %d: %s",
 			id == CUPTI_STATE_FATAL_ERROR ? "fatal " : "", data->result, data->message);
 }
 
@@ -40,10 +40,13 @@ static void on_callback(void *user, int domain, uint32_t id, const void *data)
 	if (atomic_load_explicit(&cuda.dead, memory_order_relaxed))
 		return;
 	saved_errno = errno;
-	if (domain == CUPTI_DOMAIN_RESOURCE)
-		cuda_on_resource(id, data);
-	else if (domain == CUPTI_DOMAIN_STATE)
+	if (domain == CUPTI_DOMAIN_RESOURCE) {
+		cuda_pm_on_resource(id, data);
+		if (!cuda_pc_on_resource(id, data))
+			cuda_on_resource(id, data);
+	} else if (domain == CUPTI_DOMAIN_STATE) {
 		on_state(id, data);
+	}
 	errno = saved_errno;
 }
 
@@ -51,14 +54,15 @@ static void note_not_found(const struct cupti_search *search)
 {
 	char looked[WIRE_DEVICE_TEXT_BYTES - 64];
 
-	cuda_note(WIRE_NOTE_NO_TRACER,
+	inject_note(WIRE_NOTE_NO_TRACER,
 		"The program uses CUDA, but no libcupti that fits its driver was found, so "
 		"that device work is not timed: install the package nvidia-cuda-cupti of "
 		"the program's CUDA version, or name the file in SONDE_CUPTI.");
 	if (*cuda.cupti.refused)
-		cuda_note(WIRE_NOTE_NO_TRACER, "%.*s.", (int)sizeof(looked), cuda.cupti.refused);
+		inject_note(WIRE_NOTE_NO_TRACER, "%.*s.", (int)sizeof(looked), cuda.cupti.refused);
 	cupti_looked_text(search, looked, sizeof(looked));
-	cuda_note(WIRE_NOTE_NO_TRACER, "libcupti was looked for in the loader's path, %s.", looked);
+	inject_note(
+		WIRE_NOTE_NO_TRACER, "libcupti was looked for in the loader's path, %s.", looked);
 }
 
 /* Found, opened, and reported. */
@@ -72,7 +76,7 @@ static bool open_cupti(void)
 		return false;
 	}
 	cupti_version_text(cuda.cupti.version, version, sizeof(version));
-	cuda_note(WIRE_NOTE_TRACER, "CUDA is traced by CUPTI %s, %s.", version, cuda.cupti.path);
+	inject_note(WIRE_NOTE_TRACER, "CUDA is traced by CUPTI %s, %s.", version, cuda.cupti.path);
 	cuda_note_faults(CUPTI_ALWAYS);
 	if (cuda.graph_level)
 		cuda_note_faults(CUPTI_AT_GRAPH_LEVEL);
@@ -98,8 +102,13 @@ cupti_result cuda_subscribe(void)
 		cuda_note_refusal(result, "");
 		return result;
 	}
+	cuda_level_init();
+	cuda_latency_start();
+	cuda_device_graphs_start();
 	/* Graphs are made before windows open: their callbacks are always on. */
 	cuda_enable_graphs(true);
+	cuda_pc_watch();
+	cuda_pm_watch();
 	cupti_enable_callback(&cuda.cupti, CUPTI_DOMAIN_STATE, CUPTI_STATE_FATAL_ERROR, true);
 	cupti_enable_callback(&cuda.cupti, CUPTI_DOMAIN_STATE, CUPTI_STATE_ERROR, true);
 	return CUPTI_OK;
@@ -112,7 +121,7 @@ static bool is_left_to_daemon(void)
 
 	if (!secure_getenv("KINETO_USE_DAEMON"))
 		return false;
-	cuda_note(WIRE_NOTE_PROFILER,
+	inject_note(WIRE_NOTE_PROFILER,
 		is_left ? "KINETO_USE_DAEMON is set: CUPTI is left to PyTorch's profiler (--cuda "
 			  "yield), and device work is not recorded here."
 			: "KINETO_USE_DAEMON is set, and sonde has CUPTI: traces that dynolog asks "
@@ -123,8 +132,8 @@ static bool is_left_to_daemon(void)
 /* Without CUPTI the writer still tells why. */
 static bool start(void)
 {
-	cuda.graph_level = inject_graph_mode() == WIRE_GRAPH_WHOLE;
-	if (sem_init(&cuda.wake, 0, 0) < 0)
+	cuda.graph_level = cuda.tells_nodes = inject_graph_mode() == WIRE_GRAPH_WHOLE;
+	if (!inject_worker_init(&cuda.writer))
 		return false;
 	if (!is_left_to_daemon() && open_cupti() && cuda_buffers_init())
 		cuda.subscribed = cuda_subscribe() == CUPTI_OK;

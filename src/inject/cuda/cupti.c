@@ -30,6 +30,9 @@ static const struct {
 	FUNCTION(disable_v2, "cuptiActivityDisable_v2"),
 	FUNCTION(set_attribute, "cuptiActivitySetAttribute"),
 	FUNCTION(set_attribute_v2, "cuptiActivitySetAttribute_v2"),
+	FUNCTION(enable_latency, "cuptiActivityEnableLatencyTimestamps"),
+	FUNCTION(enable_device_graphs, "cuptiActivityEnableDeviceGraph"),
+	FUNCTION(configure_unified, "cuptiActivityConfigureUnifiedMemoryCounter"),
 	FUNCTION(flush_all, "cuptiActivityFlushAll"),
 	FUNCTION(next_record, "cuptiActivityGetNextRecord"),
 	FUNCTION(next_record_v2, "cuptiActivityGetNextRecord_v2"),
@@ -38,6 +41,38 @@ static const struct {
 	FUNCTION(graph_id, "cuptiGetGraphId"),
 	FUNCTION(exec_id, "cuptiGetGraphExecId"),
 	FUNCTION(node_id, "cuptiGetGraphNodeId"),
+	FUNCTION(pc_enable, "cuptiPCSamplingEnable"),
+	FUNCTION(pc_disable, "cuptiPCSamplingDisable"),
+	FUNCTION(pc_start, "cuptiPCSamplingStart"),
+	FUNCTION(pc_stop, "cuptiPCSamplingStop"),
+	FUNCTION(pc_get_data, "cuptiPCSamplingGetData"),
+	FUNCTION(pc_set, "cuptiPCSamplingSetConfigurationAttribute"),
+	FUNCTION(pc_get, "cuptiPCSamplingGetConfigurationAttribute"),
+	FUNCTION(pc_count_reasons, "cuptiPCSamplingGetNumStallReasons"),
+	FUNCTION(pc_get_reasons, "cuptiPCSamplingGetStallReasons"),
+	FUNCTION(pc_line, "cuptiGetSassToSourceCorrelation"),
+	FUNCTION(cubin_crc, "cuptiGetCubinCrc"),
+	FUNCTION(device_of_context, "cuptiGetDeviceId"),
+	FUNCTION(profiler_initialize, "cuptiProfilerInitialize"),
+	FUNCTION(chip_name, "cuptiDeviceGetChipName"),
+	FUNCTION(host_initialize, "cuptiProfilerHostInitialize"),
+	FUNCTION(host_deinitialize, "cuptiProfilerHostDeinitialize"),
+	FUNCTION(host_add, "cuptiProfilerHostConfigAddMetrics"),
+	FUNCTION(host_image_size, "cuptiProfilerHostGetConfigImageSize"),
+	FUNCTION(host_image, "cuptiProfilerHostGetConfigImage"),
+	FUNCTION(host_passes, "cuptiProfilerHostGetNumOfPasses"),
+	FUNCTION(host_values, "cuptiProfilerHostEvaluateToGpuValues"),
+	FUNCTION(pm_availability, "cuptiPmSamplingGetCounterAvailability"),
+	FUNCTION(pm_enable, "cuptiPmSamplingEnable"),
+	FUNCTION(pm_disable, "cuptiPmSamplingDisable"),
+	FUNCTION(pm_set, "cuptiPmSamplingSetConfig"),
+	FUNCTION(pm_start, "cuptiPmSamplingStart"),
+	FUNCTION(pm_stop, "cuptiPmSamplingStop"),
+	FUNCTION(pm_decode, "cuptiPmSamplingDecodeData"),
+	FUNCTION(pm_data_size, "cuptiPmSamplingGetCounterDataSize"),
+	FUNCTION(pm_data_init, "cuptiPmSamplingCounterDataImageInitialize"),
+	FUNCTION(pm_data_info, "cuptiPmSamplingGetCounterDataInfo"),
+	FUNCTION(pm_sample, "cuptiPmSamplingCounterDataGetSampleInfo"),
 };
 
 /* ---- opening ---- */
@@ -115,11 +150,13 @@ cupti_result cupti_subscribe(struct cupti *cupti, cupti_callback *callback, char
 
 	*ret_holder = '\0';
 	cupti->by_subscriber = several;
+	cupti->is_shared = false;
 	if (!cupti->call.subscribe_v2)
 		return cupti->call.subscribe
 			       ? cupti->call.subscribe(&cupti->subscriber, callback, NULL)
 			       : CUPTI_E_NOT_SUPPORTED;
 	result = cupti->call.subscribe_v2(&cupti->subscriber, callback, NULL, &params);
+	cupti->is_shared = result == CUPTI_OK && several;
 	if (result == CUPTI_OK || !several)
 		return result;
 	/* A driver that knows one subscriber only. */
@@ -162,6 +199,28 @@ cupti_result cupti_enable(struct cupti *cupti, int kind, bool on)
 	if (on)
 		return cupti->call.enable ? cupti->call.enable(kind) : CUPTI_E_NOT_SUPPORTED;
 	return cupti->call.disable ? cupti->call.disable(kind) : CUPTI_E_NOT_SUPPORTED;
+}
+
+cupti_result cupti_enable_latency(struct cupti *cupti)
+{
+	uint8_t on = 1;
+
+	if (cupti->by_subscriber)
+		return cupti_set_attribute(cupti, CUPTI_ATTRIBUTE_LATENCY_TIMES, sizeof(on), &on);
+	return cupti->call.enable_latency ? cupti->call.enable_latency(on) : CUPTI_E_NOT_SUPPORTED;
+}
+
+cupti_result cupti_enable_device_graphs(struct cupti *cupti)
+{
+	uint8_t on = 1;
+
+	/* The function is older than the records. */
+	if (cupti->version < CUPTI_VERSION_12_8)
+		return CUPTI_E_NOT_SUPPORTED;
+	if (cupti->by_subscriber)
+		return cupti_set_attribute(cupti, CUPTI_ATTRIBUTE_DEVICE_GRAPHS, sizeof(on), &on);
+	return cupti->call.enable_device_graphs ? cupti->call.enable_device_graphs(on)
+						: CUPTI_E_NOT_SUPPORTED;
 }
 
 cupti_result cupti_enable_callback(struct cupti *cupti, int domain, uint32_t id, bool on)

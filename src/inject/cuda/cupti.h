@@ -11,7 +11,9 @@
 #include <stdint.h>
 
 #include "inject/cuda/cupti_abi.h"
+#include "inject/cuda/cupti_pc_abi.h"
 #include "inject/cuda/cupti_places.h"
+#include "inject/cuda/cupti_pm_abi.h"
 
 struct cupti_functions {
 	cupti_result (*get_version)(uint32_t *version);
@@ -34,6 +36,9 @@ struct cupti_functions {
 	cupti_result (*set_attribute)(int attribute, size_t *bytes, void *value);
 	cupti_result (*set_attribute_v2)(
 		cupti_handle subscriber, int attribute, size_t *bytes, void *value);
+	cupti_result (*enable_latency)(uint8_t enable);
+	cupti_result (*enable_device_graphs)(uint8_t enable);
+	cupti_result (*configure_unified)(struct cupti_unified_config *configs, uint32_t count);
 	cupti_result (*flush_all)(uint32_t flag);
 	cupti_result (*next_record)(uint8_t *buffer, size_t valid_bytes, void **record);
 	cupti_result (*next_record_v2)(
@@ -44,12 +49,45 @@ struct cupti_functions {
 	cupti_result (*graph_id)(cupti_handle graph, uint32_t *id);
 	cupti_result (*exec_id)(cupti_handle exec, uint32_t *id);
 	cupti_result (*node_id)(cupti_handle node, uint64_t *id);
+	cupti_result (*pc_enable)(struct cupti_pc_params *params);
+	cupti_result (*pc_disable)(struct cupti_pc_params *params);
+	cupti_result (*pc_start)(struct cupti_pc_params *params);
+	cupti_result (*pc_stop)(struct cupti_pc_params *params);
+	cupti_result (*pc_get_data)(struct cupti_pc_data_params *params);
+	cupti_result (*pc_set)(struct cupti_pc_config_params *params);
+	cupti_result (*pc_get)(struct cupti_pc_config_params *params);
+	cupti_result (*pc_count_reasons)(struct cupti_pc_reason_count_params *params);
+	cupti_result (*pc_get_reasons)(struct cupti_pc_reasons_params *params);
+	cupti_result (*pc_line)(struct cupti_pc_line_params *params);
+	cupti_result (*cubin_crc)(struct cupti_cubin_crc_params *params);
+	cupti_result (*device_of_context)(cupti_handle context, uint32_t *device);
+	cupti_result (*profiler_initialize)(struct cupti_profiler_params *params);
+	cupti_result (*chip_name)(struct cupti_chip_params *params);
+	cupti_result (*host_initialize)(struct cupti_host_init_params *params);
+	cupti_result (*host_deinitialize)(struct cupti_host_params *params);
+	cupti_result (*host_add)(struct cupti_host_metrics_params *params);
+	cupti_result (*host_image_size)(struct cupti_host_size_params *params);
+	cupti_result (*host_image)(struct cupti_host_image_params *params);
+	cupti_result (*host_passes)(struct cupti_host_passes_params *params);
+	cupti_result (*host_values)(struct cupti_host_values_params *params);
+	cupti_result (*pm_availability)(struct cupti_pm_availability_params *params);
+	cupti_result (*pm_enable)(struct cupti_pm_enable_params *params);
+	cupti_result (*pm_disable)(struct cupti_pm_params *params);
+	cupti_result (*pm_set)(struct cupti_pm_config_params *params);
+	cupti_result (*pm_start)(struct cupti_pm_params *params);
+	cupti_result (*pm_stop)(struct cupti_pm_params *params);
+	cupti_result (*pm_decode)(struct cupti_pm_decode_params *params);
+	cupti_result (*pm_data_size)(struct cupti_pm_data_size_params *params);
+	cupti_result (*pm_data_init)(struct cupti_pm_data_init_params *params);
+	cupti_result (*pm_data_info)(struct cupti_pm_data_info_params *params);
+	cupti_result (*pm_sample)(struct cupti_pm_sample_params *params);
 };
 
 struct cupti {
 	struct cupti_functions call;
 	uint32_t version;
 	bool by_subscriber; /* the calls that take the subscriber are used */
+	bool is_shared;     /* others may subscribe, too */
 	cupti_handle subscriber;
 	char path[CUPTI_PATH_BYTES];
 	/* Until one was opened: "PATH REASON" of the first that is there and does not serve. */
@@ -81,6 +119,10 @@ void cupti_unsubscribe(struct cupti *cupti);
 cupti_result cupti_register(struct cupti *cupti, const struct cupti_buffer_callbacks *callbacks);
 cupti_result cupti_set_attribute(struct cupti *cupti, int attribute, size_t bytes, void *value);
 cupti_result cupti_enable(struct cupti *cupti, int kind, bool on);
+/* Records of kernels have the times at which their launches were queued and submitted. */
+cupti_result cupti_enable_latency(struct cupti *cupti);
+/* Graphs that devices launch have records where graphs are timed as a whole. */
+cupti_result cupti_enable_device_graphs(struct cupti *cupti);
 cupti_result cupti_enable_callback(struct cupti *cupti, int domain, uint32_t id, bool on);
 /* NULL at the first call, then what the last gave; false at the end. */
 bool cupti_next_record(struct cupti *cupti, uint8_t *buffer, size_t valid_bytes, void **record);

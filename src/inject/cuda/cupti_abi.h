@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As much of CUPTI's ABI as the CUDA door needs, for CUDA 12 and later: no header or library of
+ * As much of CUPTI's ABI as the CUDA door needs, for CUDA 11.8 and later: no header or library of
  * CUDA is needed to build or to load sonde. tests/unit/check-cupti-abi.py compares it with the real
  * headers of several versions. Records only grow at their end: one layout serves all versions, and
  * the comment at a field says from which version on it is there.
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "inject/cuda/cupti_calls.h"
+#include "inject/cuda/cupti_other_calls.h"
 
 typedef int cupti_result;
 typedef void *cupti_handle; /* subscribers, contexts, streams, graphs, nodes … */
@@ -18,10 +19,17 @@ typedef void *cupti_handle; /* subscribers, contexts, streams, graphs, nodes …
 enum {
 	CUPTI_OK = 0,
 	CUPTI_E_INVALID_PARAMETER = 1,
+	CUPTI_E_INVALID_OPERATION = 7,
+	CUPTI_E_OUT_OF_MEMORY = 8,
 	CUPTI_E_END_OF_BUFFER = 12, /* CUPTI_ERROR_MAX_LIMIT_REACHED */
 	CUPTI_E_NOT_COMPATIBLE = 14,
 	CUPTI_E_NOT_INITIALIZED = 15,
+	CUPTI_E_HARDWARE_BUSY = 26,
 	CUPTI_E_NOT_SUPPORTED = 27,
+	CUPTI_E_UNIFIED = 28, /* CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED, as the next ones */
+	CUPTI_E_UNIFIED_ON_DEVICE = 29,
+	CUPTI_E_UNIFIED_WITHOUT_P2P = 30,
+	CUPTI_E_UNIFIED_WITH_MPS = 31,
 	CUPTI_E_VIRTUALIZED = 33,
 	CUPTI_E_PRIVILEGES = 35,
 	CUPTI_E_HELD = 39, /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
@@ -36,12 +44,15 @@ enum {
 
 /* cuptiGetVersion(): a counter up to CUDA 12, then major, minor and update. */
 enum {
-	CUPTI_VERSION_12_0 = 18,
+	CUPTI_VERSION_12_0 = 18, /* and 11.8 */
 	CUPTI_VERSION_12_4 = 22,
+	CUPTI_VERSION_12_6 = 24, /* PM sampling */
+	CUPTI_VERSION_12_8 = 26,
 	CUPTI_VERSION_12_9 = 27, /* may be refused a buffer */
 	CUPTI_VERSION_13_0 = 130000,
 	CUPTI_VERSION_13_1 = 130100,
 	CUPTI_VERSION_13_2 = 130200, /* several subscribers, activity calls with a subscriber */
+	CUPTI_VERSION_13_3 = 130300,
 	CUPTI_VERSION_13_4 = 130400,
 };
 
@@ -58,6 +69,10 @@ enum cupti_site {
 };
 
 enum cupti_resource {
+	CUPTI_RESOURCE_CONTEXT_CREATED = 1,
+	CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING = 2,
+	CUPTI_RESOURCE_MODULE_LOADED = 6,
+	CUPTI_RESOURCE_DRIVER_READY = 5, /* CU_INIT_FINISHED */
 	CUPTI_RESOURCE_GRAPH_CREATED = 9,
 	CUPTI_RESOURCE_GRAPH_DESTROY_STARTING = 10,
 	CUPTI_RESOURCE_GRAPH_CLONED = 11,
@@ -81,12 +96,24 @@ enum cupti_kind {
 	CUPTI_KIND_CONCURRENT_KERNEL = 10,
 	CUPTI_KIND_OVERHEAD = 17,
 	CUPTI_KIND_MEMCPY2 = 22, /* between devices */
+	CUPTI_KIND_UNIFIED_MEMORY = 25,
+	CUPTI_KIND_CUDA_EVENT = 36, /* an event was recorded */
+	CUPTI_KIND_SYNCHRONIZATION = 38,
 	CUPTI_KIND_MEMORY2 = 49, /* allocations and releases */
 	CUPTI_KIND_GRAPH_TRACE = 51,
+	/* 12.8; comes with the one before where device graphs were asked for. */
+	CUPTI_KIND_DEVICE_GRAPH_TRACE = 53,
+	CUPTI_KIND_GRAPH_HOST_NODE = 56, /* 13.1, as the next one */
+	CUPTI_KIND_HOST_LAUNCH = 58,
 };
 
 enum cupti_attribute {
 	CUPTI_ATTRIBUTE_ZEROED_OUT_BUFFER = 5,
+	/* Of one subscriber, before its kinds are enabled; for others there is a function. */
+	CUPTI_ATTRIBUTE_LATENCY_TIMES = 15,
+	CUPTI_ATTRIBUTE_DEVICE_GRAPHS = 19,
+	/* From 13.3 on, with several subscribers: before any of them has enabled a kind. */
+	CUPTI_ATTRIBUTE_SHARED_GRAPH_LEVEL = 20,
 };
 
 enum {
@@ -103,6 +130,18 @@ enum cupti_copy {
 	CUPTI_COPY_HTOA = 3,
 	CUPTI_COPY_ATOH = 4,
 };
+
+#define CUPTI_UNIFIED_HOST     0xffffffffU
+#define CUPTI_UNIFIED_ALL_GPUS 2 /* the scope that each process has */
+#define CUPTI_UNIFIED_ON_HOST  1 /* flag of thrashing and throttling */
+
+/* For cuptiActivityConfigureUnifiedMemoryCounter(). */
+struct cupti_unified_config {
+	uint32_t scope, counter, device, enable;
+};
+
+_Static_assert(
+	sizeof(struct cupti_unified_config) == 16, "CUpti_ActivityUnifiedMemoryCounterConfig");
 
 /* ---- callbacks ---- */
 
@@ -195,8 +234,8 @@ struct cupti_kernel {
 	uint32_t cluster[3];
 	uint32_t cluster_scheduling;
 	uint64_t local_total_64;
-	uint32_t max_potential_cluster, max_active_clusters;
-	uint8_t device_launched; /* 13.0 */
+	uint32_t max_potential_cluster, max_active_clusters; /* 12.0 */
+	uint8_t device_launched;                             /* 13.0 */
 	uint8_t padding_3[7];
 	int32_t priority; /* 13.1 */
 	uint32_t padding_4, execution_model, padding_5;
@@ -277,13 +316,35 @@ struct cupti_graph_trace {
 _Static_assert(offsetof(struct cupti_graph_trace, graph) == 28, "CUpti_ActivityGraphTrace");
 _Static_assert(sizeof(struct cupti_graph_trace) == 56, "CUpti_ActivityGraphTrace2");
 
+enum cupti_device_launch {
+	CUPTI_DEVICE_LAUNCH_FIRE_AND_FORGET = 1,
+	CUPTI_DEVICE_LAUNCH_TAIL = 2,
+	CUPTI_DEVICE_LAUNCH_SIBLING = 3,
+};
+
+/* A graph that a kernel of another launched. While the hardware traces, the last ones say nothing.
+ */
+struct cupti_device_graph { /* 12.8 */
+	uint32_t kind;
+	uint32_t device;
+	uint64_t start, end;
+	uint32_t graph, launcher; /* executable graphs */
+	uint32_t mode;            /* enum cupti_device_launch */
+	uint32_t context;
+	uint64_t stream;
+	void *reserved;
+};
+
+_Static_assert(offsetof(struct cupti_device_graph, graph) == 24, "CUpti_ActivityDeviceGraphTrace");
+_Static_assert(sizeof(struct cupti_device_graph) == 56, "CUpti_ActivityDeviceGraphTrace");
+
 struct cupti_overhead {
 	uint32_t kind;
 	uint32_t overhead;
 	uint32_t object; /* CUPTI_OBJECT_THREAD: object_id is process, thread */
 	uint32_t object_id[3];
 	uint64_t start, end;  /* CUDA 12.0 ends here */
-	uint32_t correlation; /* 12.2 */
+	uint32_t correlation; /* 12.3 */
 	uint32_t reserved;
 	void *details; /* 12.4; ours to free */
 };
@@ -336,3 +397,78 @@ struct cupti_memory {
 
 _Static_assert(offsetof(struct cupti_memory, name) == 64, "CUpti_ActivityMemory3");
 _Static_assert(offsetof(struct cupti_memory, pool_used) == 112, "CUpti_ActivityMemory3");
+
+#define CUPTI_SYNC_INVALID 0xffffffffU
+
+struct cupti_synchronization {
+	uint32_t kind;
+	uint32_t type; /* as enum wire_device_sync_type */
+	uint64_t start, end;
+	uint32_t correlation;
+	uint32_t context, stream; /* stream: CUPTI_SYNC_INVALID: of none */
+	uint32_t event;
+	uint64_t event_sync; /* 12.8 */
+	uint32_t result, padding;
+};
+
+_Static_assert(
+	offsetof(struct cupti_synchronization, event_sync) == 40, "CUpti_ActivitySynchronization");
+_Static_assert(sizeof(struct cupti_synchronization) == 56, "CUpti_ActivitySynchronization2");
+
+/* Functions of the program that a stream, or a graph, has the host run. */
+struct cupti_host_launch { /* 13.1, as the next one */
+	uint32_t kind;
+	uint32_t stream, context, device;
+	uint32_t correlation;
+	uint32_t process, thread;
+	uint32_t padding;
+	uint64_t start, end;
+};
+
+_Static_assert(sizeof(struct cupti_host_launch) == 48, "CUpti_ActivityHostLaunch");
+
+struct cupti_graph_host_node {
+	uint32_t kind;
+	uint32_t stream, context, device;
+	uint32_t correlation;
+	uint32_t graph;
+	uint64_t graph_node;
+	uint32_t process, thread;
+	uint64_t start, end;
+};
+
+_Static_assert(sizeof(struct cupti_graph_host_node) == 56, "CUpti_ActivityGraphHostNode");
+
+struct cupti_event {
+	uint32_t kind;
+	uint32_t correlation;
+	uint32_t context, stream;
+	uint32_t event;
+	uint32_t padding;
+	uint32_t device; /* 12.8 */
+	uint32_t padding_2;
+	void *reserved;
+	uint64_t timestamp;
+	uint64_t event_sync;
+};
+
+_Static_assert(offsetof(struct cupti_event, device) == 24, "CUpti_ActivityCudaEvent");
+_Static_assert(sizeof(struct cupti_event) == 56, "CUpti_ActivityCudaEvent2");
+
+struct cupti_unified_memory {
+	uint32_t kind;
+	uint32_t counter; /* as enum wire_unified_type */
+	uint64_t value;
+	uint64_t start, end;
+	uint64_t address;
+	uint32_t from, to; /* CUPTI_UNIFIED_HOST: the host */
+	uint32_t stream;   /* not valid, as the documentation says */
+	uint32_t process;
+	uint32_t flags; /* as wire_device_unified.cause, or CUPTI_UNIFIED_ON_HOST */
+	uint32_t padding;
+	uint64_t processors[5]; /* 12.8 */
+};
+
+_Static_assert(offsetof(struct cupti_unified_memory, processors) == 64,
+	"CUpti_ActivityUnifiedMemoryCounter2");
+_Static_assert(sizeof(struct cupti_unified_memory) == 104, "CUpti_ActivityUnifiedMemoryCounter3");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of CUDA that put work on a device, wait for it, or make graphs: names and numbers as
- * CUPTI has them (the numbers never change, new ones are added), and what each is to us: enum
- * cuda_role without its prefix. Taken from the headers of CUPTI 13.5;
+ * The calls of CUDA that put work on a device, wait for it, record events, or make graphs: names
+ * and numbers as CUPTI has them (the numbers never change, new ones are added), and what each is to
+ * us: enum cuda_role without its prefix. Taken from the headers of CUPTI 13.5;
  * tests/unit/check-cupti-abi.py compares them with the headers of other versions.
  */
 #pragma once
@@ -42,6 +42,7 @@
 	CALL(cuLaunch, 115, KERNEL)                                                                \
 	CALL(cuLaunchGrid, 116, KERNEL)                                                            \
 	CALL(cuLaunchGridAsync, 117, KERNEL)                                                       \
+	CALL(cuEventRecord, 119, EDGE)                                                             \
 	CALL(cuEventSynchronize, 121, WAIT)                                                        \
 	CALL(cuStreamSynchronize, 126, FINISH)                                                     \
 	CALL(cuMemsetD8Async, 216, FILL)                                                           \
@@ -50,6 +51,7 @@
 	CALL(cuMemsetD2D8Async, 222, FILL)                                                         \
 	CALL(cuMemsetD2D16Async, 224, FILL)                                                        \
 	CALL(cuMemsetD2D32Async, 226, FILL)                                                        \
+	CALL(cuMemcpy_v2, 248, COPY)                                                               \
 	CALL(cuMemsetD8_v2, 249, FILL)                                                             \
 	CALL(cuMemsetD16_v2, 250, FILL)                                                            \
 	CALL(cuMemsetD32_v2, 251, FILL)                                                            \
@@ -74,6 +76,7 @@
 	CALL(cuMemcpy3DAsync_v2, 291, COPY)                                                        \
 	CALL(cuMemcpyHtoA_v2, 292, WRITE)                                                          \
 	CALL(cuMemcpyHtoAAsync_v2, 293, WRITE)                                                     \
+	CALL(cuStreamWaitEvent, 295, EDGE)                                                         \
 	CALL(cuMemcpy, 305, COPY)                                                                  \
 	CALL(cuMemcpyAsync, 306, COPY)                                                             \
 	CALL(cuLaunchKernel, 307, KERNEL)                                                          \
@@ -117,7 +120,9 @@
 	CALL(cuMemsetD2D8Async_ptsz, 431, FILL)                                                    \
 	CALL(cuMemsetD2D16Async_ptsz, 432, FILL)                                                   \
 	CALL(cuMemsetD2D32Async_ptsz, 433, FILL)                                                   \
+	CALL(cuStreamWaitEvent_ptsz, 436, EDGE)                                                    \
 	CALL(cuStreamSynchronize_ptsz, 440, FINISH)                                                \
+	CALL(cuEventRecord_ptsz, 441, EDGE)                                                        \
 	CALL(cuLaunchKernel_ptsz, 442, KERNEL)                                                     \
 	CALL(cuLaunchCooperativeKernel, 477, KERNEL)                                               \
 	CALL(cuLaunchCooperativeKernel_ptsz, 478, KERNEL)                                          \
@@ -133,6 +138,8 @@
 	CALL(cuStreamBeginCapture_v2_ptsz, 540, CAPTURE_BEGIN)                                     \
 	CALL(cuGraphExecUpdate, 561, UPDATE)                                                       \
 	CALL(cuGraphInstantiate_v2, 578, INSTANTIATE)                                              \
+	CALL(cuEventRecordWithFlags, 587, EDGE)                                                    \
+	CALL(cuEventRecordWithFlags_ptsz, 588, EDGE)                                               \
 	CALL(cuGraphInstantiateWithFlags, 643, INSTANTIATE)                                        \
 	CALL(cuLaunchKernelEx, 652, KERNEL)                                                        \
 	CALL(cuLaunchKernelEx_ptsz, 653, KERNEL)                                                   \
@@ -141,6 +148,10 @@
 	CALL(cuGraphExecUpdate_v2, 696, UPDATE)                                                    \
 	CALL(cuStreamBeginCaptureToGraph, 720, CAPTURE_BEGIN)                                      \
 	CALL(cuStreamBeginCaptureToGraph_ptsz, 721, CAPTURE_BEGIN)                                 \
+	CALL(cuGreenCtxRecordEvent, 749, EDGE)                                                     \
+	CALL(cuGreenCtxWaitEvent, 750, EDGE)                                                       \
+	CALL(cuCtxRecordEvent, 755, EDGE)                                                          \
+	CALL(cuCtxWaitEvent, 756, EDGE)                                                            \
 	CALL(cuMemcpyBatchAsync, 776, COPY)                                                        \
 	CALL(cuMemcpyBatchAsync_ptsz, 777, COPY)                                                   \
 	CALL(cuMemcpy3DBatchAsync, 778, COPY)                                                      \
@@ -184,11 +195,13 @@
 	CALL(cudaMemset2DAsync_v3020, 52, FILL)                                                    \
 	CALL(cudaThreadSynchronize_v3020, 126, FINISH)                                             \
 	CALL(cudaStreamSynchronize_v3020, 131, FINISH)                                             \
+	CALL(cudaEventRecord_v3020, 135, EDGE)                                                     \
 	CALL(cudaEventSynchronize_v3020, 137, WAIT)                                                \
 	CALL(cudaMemset3D_v3020, 142, FILL)                                                        \
 	CALL(cudaMemset3DAsync_v3020, 143, FILL)                                                   \
 	CALL(cudaMemcpy3D_v3020, 144, COPY)                                                        \
 	CALL(cudaMemcpy3DAsync_v3020, 145, COPY)                                                   \
+	CALL(cudaStreamWaitEvent_v3020, 147, EDGE)                                                 \
 	CALL(cudaMemcpyPeer_v4000, 160, COPY)                                                      \
 	CALL(cudaMemcpyPeerAsync_v4000, 161, COPY)                                                 \
 	CALL(cudaMemcpy3DPeer_v4000, 162, COPY)                                                    \
@@ -220,10 +233,12 @@
 	CALL(cudaMemsetAsync_ptsz_v7000, 235, FILL)                                                \
 	CALL(cudaMemset2DAsync_ptsz_v7000, 236, FILL)                                              \
 	CALL(cudaStreamSynchronize_ptsz_v7000, 239, FINISH)                                        \
+	CALL(cudaEventRecord_ptsz_v7000, 242, EDGE)                                                \
 	CALL(cudaMemset3D_ptds_v7000, 243, FILL)                                                   \
 	CALL(cudaMemset3DAsync_ptsz_v7000, 244, FILL)                                              \
 	CALL(cudaMemcpy3D_ptds_v7000, 245, COPY)                                                   \
 	CALL(cudaMemcpy3DAsync_ptsz_v7000, 246, COPY)                                              \
+	CALL(cudaStreamWaitEvent_ptsz_v7000, 247, EDGE)                                            \
 	CALL(cudaMemcpy3DPeer_ptds_v7000, 249, COPY)                                               \
 	CALL(cudaMemcpy3DPeerAsync_ptsz_v7000, 250, COPY)                                          \
 	CALL(cudaLaunchCooperativeKernel_v9000, 269, KERNEL)                                       \
@@ -237,6 +252,8 @@
 	CALL(cudaStreamEndCapture_v10000, 319, CAPTURE_END)                                        \
 	CALL(cudaStreamEndCapture_ptsz_v10000, 320, CAPTURE_END)                                   \
 	CALL(cudaGraphExecUpdate_v10020, 335, UPDATE)                                              \
+	CALL(cudaEventRecordWithFlags_v11010, 370, EDGE)                                           \
+	CALL(cudaEventRecordWithFlags_ptsz_v11010, 371, EDGE)                                      \
 	CALL(cudaGraphInstantiateWithFlags_v11040, 418, INSTANTIATE)                               \
 	CALL(cudaLaunchKernelExC_v11060, 430, KERNEL)                                              \
 	CALL(cudaLaunchKernelExC_ptsz_v11060, 431, KERNEL)                                         \
@@ -256,6 +273,8 @@
 	CALL(cudaMemcpy3DBatchAsync_v13000, 511, COPY)                                             \
 	CALL(cudaMemcpy3DBatchAsync_ptsz_v13000, 512, COPY)                                        \
 	CALL(cudaExecutionCtxSynchronize_v13010, 534, FINISH)                                      \
+	CALL(cudaExecutionCtxRecordEvent_v13010, 543, EDGE)                                        \
+	CALL(cudaExecutionCtxWaitEvent_v13010, 544, EDGE)                                          \
 	CALL(cudaMemcpyWithAttributesAsync_v13020, 554, COPY)                                      \
 	CALL(cudaMemcpyWithAttributesAsync_ptsz_v13020, 555, COPY)                                 \
 	CALL(cudaMemcpy3DWithAttributesAsync_v13020, 556, COPY)                                    \

@@ -119,6 +119,7 @@ static const struct place beside_runtime[] = {
 	{1, "/libcupti.so.12"},
 	{1, "/libcupti.so"},
 	{3, "/cuda_cupti/lib/libcupti.so.12"}, /* from nvidia/cuda_runtime/lib */
+	{3, "/cuda_cupti/lib/libcupti.so.11.8"},
 	{2, "/extras/CUPTI/lib64/libcupti.so"},
 	{4, "/extras/CUPTI/lib64/libcupti.so"},
 };
@@ -126,6 +127,7 @@ static const struct place beside_torch[] = {
 	{1, "/libcupti.so"},
 	{3, "/nvidia/cu13/lib/libcupti.so.13"},
 	{3, "/nvidia/cuda_cupti/lib/libcupti.so.12"},
+	{3, "/nvidia/cuda_cupti/lib/libcupti.so.11.8"},
 };
 
 static bool try_places(cupti_try *try, void *context, const char *library,
@@ -149,7 +151,8 @@ static bool try_beside_mapped(cupti_try *try, void *context, const struct mapped
 /* Names that the loader knows. */
 static bool try_loader(cupti_try *try, void *context)
 {
-	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+	static const char *const names[] = {
+		"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (try(context, names[i], false))

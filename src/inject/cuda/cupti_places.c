@@ -66,6 +66,7 @@ bool cupti_try_packages(struct cupti_search *search, const char *folder)
 	static const char *const patterns[] = {
 		"nvidia/cu1[0-9]/lib/libcupti.so.1[0-9]",
 		"nvidia/cuda_cupti/lib/libcupti.so.1[0-9]",
+		"nvidia/cuda_cupti/lib/libcupti.so.11.[0-9]", /* CUDA 11 has both numbers */
 		"torch/lib/libcupti*.so*",
 	};
 
@@ -130,8 +131,8 @@ static bool read_base(const char *prefix, char base[CUPTI_PATH_BYTES])
 
 static bool try_own_prefix(struct cupti_search *search, const char *prefix)
 {
-	static const char *const libraries[] = {
-		"lib/libcupti.so.1[0-9]", "targets/*/lib/libcupti.so.1[0-9]"};
+	static const char *const libraries[] = {"lib/libcupti.so.1[0-9]",
+		"targets/*/lib/libcupti.so.1[0-9]", "lib/libcupti.so.11.[0-9]"};
 	static const char *const packages[] = {"lib/python3*/site-packages",
 		"lib64/python3*/site-packages", "lib/python3*/dist-packages",
 		"local/lib/python3*/dist-packages"};

@@ -65,7 +65,7 @@ static void push(const struct event *event)
 	cell->event = *event;
 	atomic_store_explicit(&cell->turn, turn + 1, memory_order_release);
 	if (head % WAKE_EVENTS == WAKE_EVENTS - 1)
-		sem_post(&cuda.wake);
+		inject_worker_wake(&cuda.writer);
 }
 
 static bool pop(struct event *ret_event)
@@ -133,7 +133,7 @@ static void tell_node(const struct event *event, int32_t node_type, const char *
 	} out = {0};
 	size_t length = symbol ? strnlen(symbol, sizeof(out.text)) : 0;
 
-	if (!cuda.graph_level || !inject_is_open())
+	if (!cuda.tells_nodes || !inject_is_open())
 		return;
 	out.node.record.type = WIRE_RECORD_DEVICE_NODE;
 	out.node.record.length_bytes = (uint32_t)(sizeof(out.node) + (length + 7) / 8 * 8);
@@ -228,6 +228,10 @@ void cuda_on_resource(uint32_t id, const struct cupti_resource_data *data)
 	const struct cupti_graph_data *graph = data ? data->descriptor : NULL;
 	struct event gone = {0};
 
+	if (id == CUPTI_RESOURCE_DRIVER_READY) {
+		cuda_unified_retry();
+		return;
+	}
 	if (!graph)
 		return;
 	switch (id) {

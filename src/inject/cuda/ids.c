@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "inject/cuda/cuda.h"
+#include "inject/intern.h"
 
 #define MAX_GPUS 64 /* of one process */
 /* Names that are known by their place, and how many places each may have. */
@@ -13,115 +14,43 @@
 /* The number of what CUPTI says to be on the host. */
 #define HOST_ORDINAL 0xffff
 
-/* An open hash of what has an id: kernel names by their text, streams by their number. */
-struct interned {
-	uint64_t hash;    /* 0: free */
-	char *text;       /* NULL: the hash is the key */
-	uint32_t id;      /* 0: none yet */
-	uint32_t sent_to; /* inject_image(): what one session knows, the next one does not */
-};
+static struct interner names = {.id_base = CUDA_ID_BASE}, streams = {.id_base = CUDA_ID_BASE},
+		       devices;
 
-struct interner {
-	struct interned *table;
-	size_t count, capacity; /* a power of two */
-	uint32_t last_id;
-};
-
-static struct interner names, streams, devices;
-
-static uint64_t hash_text(const char *text)
+/* The id is good when all of the name found room. */
+static bool define_name(const char *name, struct interned *place)
 {
-	uint64_t hash = 0xcbf29ce484222325ULL;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
-	return hash ? hash : 1;
-}
-
-static struct interned *place_of(
-	struct interned *table, size_t capacity, uint64_t hash, const char *text)
-{
-	size_t i = (hash * 0x9e3779b97f4a7c15ULL) >> 24;
-
-	for (;; i++) {
-		struct interned *place = &table[i & (capacity - 1)];
-
-		if (!place->hash || (place->hash == hash &&
-					    (!text || (place->text && !strcmp(place->text, text)))))
-			return place;
-	}
-}
-
-static bool grow(struct interner *interner)
-{
-	size_t capacity = interner->capacity ? interner->capacity * 2 : 256;
-	struct interned *table = calloc(capacity, sizeof(*table));
-
-	if (!table)
+	if (!inject_room_define_name(&cuda.room, interned_id(&names, place), name))
 		return false;
-	for (size_t i = 0; i < interner->capacity; i++) {
-		const struct interned *old = &interner->table[i];
-
-		if (old->hash)
-			*place_of(table, capacity, old->hash, old->text) = *old;
-	}
-	free(interner->table);
-	interner->table = table;
-	interner->capacity = capacity;
+	interned_set_sent(place);
 	return true;
 }
 
-/* NULL: out of memory. */
-static struct interned *intern(struct interner *interner, uint64_t hash, const char *text)
-{
-	struct interned *place;
-
-	if (interner->count * 2 >= interner->capacity && !grow(interner))
-		return NULL;
-	place = place_of(interner->table, interner->capacity, hash, text);
-	if (place->hash)
-		return place;
-	if (text) {
-		place->text = strdup(text);
-		if (!place->text)
-			return NULL;
-	}
-	place->hash = hash;
-	interner->count++;
-	return place;
-}
-
-static bool is_sent(const struct interned *place)
-{
-	return place->id && place->sent_to == inject_image();
-}
-
-/* Long names go in parts; an id is given when all of it found room. */
-static uint32_t define_name(const char *name, struct interned *place)
-{
-	uint32_t id = place->id ? place->id : CUDA_ID_BASE | ++names.last_id;
-
-	if (!cuda_define(WIRE_RECORD_DEVICE_NAME, id, 0, name))
-		return 0;
-	for (size_t rest = strlen(name); rest > WIRE_DEVICE_TEXT_BYTES;
-		rest -= WIRE_DEVICE_TEXT_BYTES)
-		if (!cuda_define(WIRE_RECORD_DEVICE_NAME_PART, id, 0,
-			    name + strlen(name) - rest + WIRE_DEVICE_TEXT_BYTES))
-			return 0;
-	place->id = id;
-	place->sent_to = inject_image();
-	return id;
-}
-
 /*
- * Names by CUPTI's pointers: hashing three hundred characters for each record takes longer than all
- * else. The text is compared, as a module that is loaded again may have another name at its place.
+ * Names by CUPTI's pointers: reading three hundred characters for each record takes longer than all
+ * else. A module that is loaded again may have another name at its place, so that each buffer's
+ * first record of a name has its text compared.
  */
 static struct known_name {
 	const char *name; /* CUPTI's */
 	const char *text; /* of the interner */
 	uint32_t id, sent_to;
+	uint32_t compared_in; /* `batch` */
 } known_names[KNOWN_NAMES];
+static uint32_t batch;
+
+void cuda_names_begin(void)
+{
+	batch++;
+}
+
+static bool has_its_text(struct known_name *known)
+{
+	if (known->compared_in != batch && strcmp(known->text, known->name) != 0)
+		return false;
+	known->compared_in = batch;
+	return true;
+}
 
 /* Where the name is, or goes: the first of some places that is free or its own. */
 static struct known_name *known_place(const char *name)
@@ -137,20 +66,39 @@ static struct known_name *known_place(const char *name)
 	return &known_names[first % KNOWN_NAMES];
 }
 
+/* NULL: there was no room for its definition, or no memory. */
+static struct interned *define_text(const char *text)
+{
+	struct interned *place = intern_text(&names, text);
+
+	return place && (interned_is_sent(place) || define_name(text, place)) ? place : NULL;
+}
+
+uint32_t cuda_text_id(const char *text)
+{
+	const struct interned *place = define_text(text);
+
+	return place ? place->id : 0;
+}
+
 uint32_t cuda_name_id(const char *name)
 {
-	struct known_name *known = known_place(name);
+	struct known_name *known;
 	struct interned *place;
 
 	if (!name)
 		return 0;
-	if (known->name == name && known->sent_to == inject_image() && !strcmp(known->text, name))
+	known = known_place(name);
+	if (known->name == name && known->sent_to == inject_image() && has_its_text(known))
 		return known->id;
-	place = intern(&names, hash_text(name), name);
-	if (!place || (!is_sent(place) && !define_name(name, place)))
+	place = define_text(name);
+	if (!place)
 		return 0;
-	*known = (struct known_name){
-		.name = name, .text = place->text, .id = place->id, .sent_to = place->sent_to};
+	*known = (struct known_name){.name = name,
+		.text = place->text,
+		.id = place->id,
+		.sent_to = place->sent_to,
+		.compared_in = batch};
 	return known->id;
 }
 
@@ -207,8 +155,8 @@ uint32_t cuda_device_id(uint32_t ordinal)
 		send_gpu(gpu);
 		return id;
 	}
-	place = intern(&devices, ordinal + 1ULL, NULL);
-	if (!place || is_sent(place))
+	place = intern_number(&devices, ordinal);
+	if (!place || interned_is_sent(place))
 		return id;
 	if (ordinal == HOST_ORDINAL)
 		snprintf(text, sizeof(text), "CUDA graphs of no known device");
@@ -216,28 +164,27 @@ uint32_t cuda_device_id(uint32_t ordinal)
 		snprintf(text, sizeof(text), "CUDA device %u", ordinal);
 	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text)) {
 		place->id = id;
-		place->sent_to = inject_image();
+		interned_set_sent(place);
 	}
 	return id;
 }
 
 uint32_t cuda_queue_id(uint32_t device, uint32_t context, uint32_t stream)
 {
-	struct interned *place = intern(&streams, ((uint64_t)context << 32 | stream) + 1, NULL);
+	struct interned *place = intern_number(&streams, (uint64_t)context << 32 | stream);
 	char text[64];
 	uint32_t id;
 
-	if (!place || is_sent(place))
+	if (!place || interned_is_sent(place))
 		return place ? place->id : 0;
-	id = place->id ? place->id : CUDA_ID_BASE | ++streams.last_id;
+	id = interned_id(&streams, place);
 	if (context > 1)
 		snprintf(text, sizeof(text), "stream %u of context %u", stream, context);
 	else
 		snprintf(text, sizeof(text), "stream %u", stream);
 	if (!cuda_define(WIRE_RECORD_DEVICE_QUEUE, id, cuda_device_id(device), text))
 		return 0;
-	place->id = id;
-	place->sent_to = inject_image();
+	interned_set_sent(place);
 	return id;
 }
 

@@ -3,41 +3,32 @@
  * The thread that calls CUPTI: it flushes ten times a second, notes pairs of clocks, switches
  * tracing with the gate, and sees when another tool took the device activity.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "inject/cuda/cuda.h"
 
-#define MS              1000000ULL
-#define SECOND          (1000 * MS)
+#define MS              WORKER_MS
+#define SECOND          WORKER_SECOND
 #define LOOK_NS         (20 * MS) /* at the gate */
 #define CLOCK_TRIES     50
 #define CLOCK_STEP_NS   50000
 #define CLOCK_DRIFT_PPM 500 /* as fast as the kernel adjusts CLOCK_REALTIME */
-#define STOP_S          5   /* the program's end waits no longer */
 /*
  * No activity, and no buffer asked for, for so long after the host waited for all work of the
  * device, or for so many launches, which fill a buffer many times over: it goes elsewhere.
  */
 #define SILENT_AFTER_WAIT_NS (2 * SECOND)
 #define SILENT_LAUNCHES      65536
-#define STACK_BYTES          (256 * 1024)
 /* When the gate drains or the process ends: work that runs is waited for so long, and looked for so
  * often. */
 #define DRAIN_NS      (300 * MS)
 #define DRAIN_LOOK_NS (5 * MS)
 
-/* SONDE_CUDA_FLUSH_MS, SONDE_CUDA_RECLAIM_MS. */
-static uint64_t flush_ns = 100 * MS, reclaim_ns = 30 * SECOND;
+/* SONDE_CUDA_FLUSH_MS, SONDE_CUDA_RECLAIM_MS, SONDE_CUDA_END_MS. */
+static uint64_t flush_ns = 100 * MS, reclaim_ns = 30 * SECOND, end_ns = INJECT_ROOM_END_NS;
 
-static pthread_t thread;
-static _Atomic bool stopping;
-/* Somebody waits for the writer: cuda_writer_flush(), cuda_writer_meet_profiler(). */
-static _Atomic uint32_t requests_made, requests_served;
 static _Atomic bool profiler_runs;
 static bool is_given_away; /* CUPTI, to the program's profiler */
 static bool kinds_are_on;
@@ -89,7 +80,7 @@ static void tell_clocks(void)
 	if (last_ns && (uint64_t)llabs(moved) >
 			       CLOCK_STEP_NS + clock.width_ns +
 				       (clock.monotonic_ns - last_ns) / 1000000 * CLOCK_DRIFT_PPM)
-		cuda_note(WIRE_NOTE_CLOCK_STEP,
+		inject_note(WIRE_NOTE_CLOCK_STEP,
 			"The clock of the device's times jumped by %lld µs: kernels of the second "
 			"before may be shown at a wrong time.",
 			(long long)moved / 1000);
@@ -101,7 +92,8 @@ static void tell_clocks(void)
 /* ---- tracing ---- */
 
 static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY2,
-	CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD};
+	CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD, CUPTI_KIND_SYNCHRONIZATION,
+	CUPTI_KIND_CUDA_EVENT};
 
 /*
  * On from the start, whatever the gate is: nodes of graphs that were captured before have no
@@ -127,6 +119,11 @@ static void enable_kinds(bool on)
 		if (kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL)
 			first = result;
 	}
+	if (cuda.cupti.version >= CUPTI_VERSION_13_1) {
+		cupti_enable(&cuda.cupti, CUPTI_KIND_HOST_LAUNCH, on);
+		cupti_enable(&cuda.cupti, CUPTI_KIND_GRAPH_HOST_NODE, on);
+	}
+	cuda_unified_enable(on);
 	if (on && first != CUPTI_OK)
 		cuda_note_refusal(first, "");
 }
@@ -146,7 +143,7 @@ static void take_back(uint64_t now_ns, uint64_t launches)
 	cupti_register(&cuda.cupti, &cuda_buffer_callbacks);
 	enable_kinds(true);
 	cuda_note_faults(CUPTI_AGAIN);
-	cuda_note(WIRE_NOTE_TAKEN_BACK,
+	inject_note(WIRE_NOTE_TAKEN_BACK,
 		"sonde receives the device activity again; %llu launches of %llu s before have no "
 		"device time.",
 		(unsigned long long)(launches - watch.launches),
@@ -194,7 +191,7 @@ static void watch_activity(uint64_t now_ns)
 			take_back(now_ns, launches);
 	} else if (is_elsewhere(now_ns, launches)) {
 		watch.taken_ns = now_ns;
-		cuda_note(WIRE_NOTE_TAKEN_OVER,
+		inject_note(WIRE_NOTE_TAKEN_OVER,
 			"Another tool in the program (torch.profiler?) took over the device "
 			"activity: kernels from now on have no device time. sonde takes it back "
 			"when that lasts %llu s.",
@@ -217,7 +214,7 @@ static void flush(uint32_t flag)
 	if (!cuda.subscribed)
 		return;
 	if (is_given_away) {
-		cuda_send_notes();
+		inject_send_notes(&cuda.room);
 		return;
 	}
 	tell_clocks();
@@ -226,13 +223,13 @@ static void flush(uint32_t flag)
 		cuda.cupti.call.flush_all(flag);
 	drain();
 	cuda_graph_sweep();
-	cuda_send_notes();
+	inject_send_notes(&cuda.room);
 	cuda_send_counts(); /* which count the tries of those before */
 }
 
 static bool is_stopping(void)
 {
-	return atomic_load_explicit(&stopping, memory_order_acquire);
+	return inject_worker_is_stopping(&cuda.writer);
 }
 
 static bool is_all_served(void)
@@ -268,7 +265,7 @@ static bool drains(void)
 static void hand_over(void)
 {
 	await_work(drains);
-	cuda_send_notes();
+	inject_send_notes(&cuda.room);
 	inject_set_held(WIRE_HELD_SENT);
 }
 
@@ -283,7 +280,7 @@ static bool is_other_session(void)
 static void meet_session(void)
 {
 	if (is_other_session()) {
-		cuda_repeat_notes();
+		inject_repeat_notes();
 		cuda_reset_counts();
 	}
 	session_image = inject_image();
@@ -297,8 +294,12 @@ static void begin_window(void)
 		cuda_note_faults(CUPTI_AGAIN);
 	}
 	cuda_forget_launches();
+	cuda_level_forget();
 	cuda.is_tracing = true;
 	cuda_enable_calls(true);
+	cuda_enable_others(true);
+	cuda_pc_begin();
+	cuda_pm_begin();
 	inject_set_held(WIRE_HELD_SOME);
 	tell_clocks();
 	cuda_send_gpus();
@@ -307,10 +308,14 @@ static void begin_window(void)
 static void end_window(void)
 {
 	cuda_enable_calls(false);
+	cuda_pc_end();
+	cuda_pm_end();
 	if (inject_is_draining())
 		hand_over();
 	else
 		drain();
+	cuda_enable_others(false); /* those that ended meanwhile are recorded */
+	cuda_level_rest();
 	cuda.is_tracing = false;
 }
 
@@ -356,8 +361,13 @@ static void give_away(void)
 	if (cuda.is_tracing)
 		await_work(inject_is_writable);
 	flush(0);
-	if (cuda.is_tracing)
+	if (cuda.is_tracing) {
 		cuda_enable_calls(false);
+		cuda_enable_others(false);
+		cuda_level_rest();
+		cuda_pc_end();
+		cuda_pm_end();
+	}
 	enable_kinds(false);
 	cupti_unsubscribe(&cuda.cupti);
 	cuda.is_tracing = false;
@@ -365,7 +375,7 @@ static void give_away(void)
 	given_away_ns = inject_now_ns();
 	inject_set_held(WIRE_HELD_SENT);
 	if (for_good)
-		cuda_note(WIRE_NOTE_PROFILER,
+		inject_note(WIRE_NOTE_PROFILER,
 			"torch.profiler started, and CUPTI is left to it (--cuda yield): device "
 			"work from then on is in its trace, and not recorded here.");
 }
@@ -377,7 +387,7 @@ static void take_again(void)
 
 	if (is_kept || cuda_subscribe() != CUPTI_OK) {
 		if (!is_kept)
-			cuda_note(WIRE_NOTE_PROFILER,
+			inject_note(WIRE_NOTE_PROFILER,
 				"torch.profiler has kept CUPTI after its end (--cuda share), as "
 				"older releases do: device work from its start on is not recorded "
 				"here.");
@@ -387,7 +397,7 @@ static void take_again(void)
 	is_given_away = false;
 	enable_kinds(true);
 	cuda_note_faults(CUPTI_AGAIN);
-	cuda_note(WIRE_NOTE_PROFILER,
+	inject_note(WIRE_NOTE_PROFILER,
 		"torch.profiler had CUPTI for %.1f s (--cuda share): device work of that time is "
 		"in its trace, and not recorded here.",
 		seconds);
@@ -400,7 +410,7 @@ static void follow_profiler(void)
 	unsigned mode = inject_tracer_mode();
 
 	if (mode == WIRE_TRACER_OWN && runs && !ran)
-		cuda_note(WIRE_NOTE_PROFILER,
+		inject_note(WIRE_NOTE_PROFILER,
 			"torch.profiler runs in the program while sonde has CUPTI: its trace lacks "
 			"the GPU's work, or this recording up to %llu s of it. Record with --cuda "
 			"share to give CUPTI to it while it runs, with --cuda yield from then on.",
@@ -418,24 +428,15 @@ static void follow_profiler(void)
 
 static void serve_requests(void)
 {
-	uint32_t made = atomic_load_explicit(&requests_made, memory_order_acquire);
+	uint32_t asked;
 
-	if (made == atomic_load_explicit(&requests_served, memory_order_relaxed))
+	if (!inject_worker_is_asked(&cuda.writer, &asked))
 		return;
 	follow_profiler();
 	follow_gate(); /* it has CUPTI again */
 	if (cuda.is_tracing && !watch.taken_ns)
 		await_work(inject_is_writable);
-	atomic_store_explicit(&requests_served, made, memory_order_release);
-}
-
-static void wait_until(uint64_t until_ns)
-{
-	struct timespec until = {
-		.tv_sec = (time_t)(until_ns / SECOND), .tv_nsec = (long)(until_ns % SECOND)};
-
-	while (sem_clockwait(&cuda.wake, CLOCK_MONOTONIC, &until) < 0 && errno == EINTR)
-		;
+	inject_worker_answer(&cuda.writer, asked);
 }
 
 static void *run(void *context)
@@ -445,25 +446,39 @@ static void *run(void *context)
 	if (cuda.subscribed)
 		cuda_buffers_prepare();
 	while (!is_stopping()) {
-		bool are_sent = cuda_send_notes();
+		bool are_sent = inject_send_notes(&cuda.room);
 
 		if (!cuda.subscribed && are_sent)
 			return NULL;
 		follow_gate();
 		drain();
+		cuda_pm_follow();
+		if (cuda.is_tracing)
+			cuda_level_follow();
 		serve_requests();
 		now_ns = inject_now_ns();
 		if (now_ns >= next_ns) {
 			flush(0);
+			cuda_pc_read(now_ns);
+			cuda_pm_read();
 			watch_activity(now_ns);
 			next_ns = now_ns + flush_ns;
 		}
-		wait_until(now_ns + LOOK_NS < next_ns ? now_ns + LOOK_NS : next_ns);
+		inject_worker_wait(
+			&cuda.writer, now_ns + LOOK_NS < next_ns ? now_ns + LOOK_NS : next_ns);
 	}
 	if (cuda.subscribed && cuda.is_tracing && !watch.taken_ns)
 		await_work(inject_is_writable);
+	cuda_pc_end();
+	cuda_pm_end();
+	if (cuda.subscribed)
+		cuda_unified_check();
 	flush(CUPTI_FLUSH_FORCED);
-	cuda_send_notes();
+	if (cuda.subscribed)
+		cuda_latency_check();
+	inject_send_notes(&cuda.room);
+	if (cuda.subscribed && !is_given_away)
+		cuda_send_last_counts();
 	inject_set_held(WIRE_HELD_SENT);
 	return NULL;
 }
@@ -482,63 +497,33 @@ static uint64_t setting_ns(const char *name, uint64_t otherwise_ns)
 
 bool cuda_writer_start(void)
 {
-	sigset_t all, old;
-	pthread_attr_t attributes;
-	int error;
-
 	flush_ns = setting_ns("SONDE_CUDA_FLUSH_MS", flush_ns);
 	if (flush_ns < MS)
 		flush_ns = MS;
 	reclaim_ns = setting_ns("SONDE_CUDA_RECLAIM_MS", reclaim_ns);
+	end_ns = setting_ns("SONDE_CUDA_END_MS", end_ns);
 	/* CUPTI says what the GPUs are once, when CUDA starts, whatever the gate is. */
 	if (cuda.subscribed) {
 		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, true);
 		enable_kinds(true);
+		cuda_unified_start();
 	}
 	/* From the first launch on. */
 	if (cuda.subscribed && inject_is_open())
 		begin_window();
-	if (pthread_attr_init(&attributes) != 0)
-		return false;
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&thread, &attributes, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attributes);
-	if (!error)
-		pthread_setname_np(thread, "sonde-cuda");
-	return error == 0;
+	return inject_worker_start(&cuda.writer, "sonde-cuda", run);
 }
 
 void cuda_writer_stop(void)
 {
-	struct timespec until;
-
-	atomic_store_explicit(&stopping, true, memory_order_release);
-	sem_post(&cuda.wake);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += STOP_S;
-	pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
-}
-
-/* Until the writer has served it, in bounded time. */
-static void request(void)
-{
-	const struct timespec pause = {.tv_nsec = MS};
-	uint64_t until_ns = inject_now_ns() + STOP_S * SECOND;
-	uint32_t made = 1 + atomic_fetch_add_explicit(&requests_made, 1, memory_order_release);
-
-	sem_post(&cuda.wake);
-	while ((int32_t)(atomic_load_explicit(&requests_served, memory_order_acquire) - made) < 0 &&
-		inject_now_ns() < until_ns)
-		nanosleep(&pause, NULL);
+	inject_room_end(&cuda.room, end_ns);
+	inject_worker_stop(&cuda.writer);
 }
 
 void cuda_writer_flush(void)
 {
 	if (cuda.subscribed && !is_stopping())
-		request();
+		inject_worker_ask(&cuda.writer);
 }
 
 void cuda_writer_meet_profiler(bool runs)

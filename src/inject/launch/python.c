@@ -77,6 +77,12 @@ static uint64_t code_of(const struct python_layout *layout, uint64_t frame)
 	return layout->code_is_tagged ? code & ~7ULL : code;
 }
 
+/* What code objects and texts are read from: members lie at the same offsets in all builds then. */
+static uint64_t members_of(const struct python_layout *layout, uint64_t object)
+{
+	return object + layout->object_shift_bytes;
+}
+
 /* A pointer to the instruction, or its number. */
 static uint64_t instruction_of(const struct python_layout *layout, uint64_t frame)
 {
@@ -85,12 +91,24 @@ static uint64_t instruction_of(const struct python_layout *layout, uint64_t fram
 	return layout->frame_style == PYTHON_FRAME_OBJECTS ? (uint32_t)instruction : instruction;
 }
 
+/* Where the instructions that the frame runs begin: the code's own, or a copy for some threads. */
+static uint64_t first_instruction(const struct python_layout *layout, uint64_t frame, uint64_t code)
+{
+	int32_t index = layout->frame_bytecode_index == PYTHON_ABSENT
+				? 0
+				: (int32_t)word_at(frame + layout->frame_bytecode_index);
+
+	return index > 0 ? word_at(word_at(code + layout->code_bytecodes) + PYTHON_BYTECODES_START +
+				   8 * (uint64_t)index)
+			 : code + layout->code_instructions;
+}
+
 static int32_t offset_of(const struct python_layout *layout, uint64_t frame, uint64_t code)
 {
 	uint64_t instruction = instruction_of(layout, frame);
 	int64_t offset = layout->frame_style == PYTHON_FRAME_OBJECTS
 				 ? (int64_t)(int32_t)instruction * layout->lasti_unit
-				 : (int64_t)(instruction - code - layout->code_instructions);
+				 : (int64_t)(instruction - first_instruction(layout, frame, code));
 
 	return offset < 0 || offset > INT32_MAX ? -1 : (int32_t)offset;
 }
@@ -115,20 +133,23 @@ static uint64_t hash_words(uint64_t hash, uint64_t address, uint64_t bytes)
 }
 
 /* A text's characters where they are ASCII; else what lies there is of the same object, too. */
-static uint64_t hash_object(uint64_t hash, uint64_t object, uint64_t data_at)
+static uint64_t hash_object(
+	const struct python_layout *layout, uint64_t hash, uint64_t object, uint64_t data_at)
 {
-	uint64_t length = object ? word_at(object + OBJECT_LENGTH_AT) : 0;
+	uint64_t members = members_of(layout, object);
+	uint64_t length = object ? word_at(members + OBJECT_LENGTH_AT) : 0;
 
-	return object ? hash_words(python_mix(hash, length), object + data_at, length) : hash;
+	return object ? hash_words(python_mix(hash, length), members + data_at, length) : hash;
 }
 
 static uint64_t hash_code(const struct python_layout *layout, const struct launch_python_code *code)
 {
 	uint64_t text_at = layout->text_is_short ? 40 : 48;
-	uint64_t hash = hash_object(code->first_line, code->name, text_at);
+	uint64_t hash = hash_object(layout, code->first_line, code->name, text_at);
+	uint64_t lines = word_at(members_of(layout, code->code) + layout->code_line_table);
 
-	hash = hash_object(hash, code->file_name, text_at);
-	return hash_object(hash, word_at(code->code + layout->code_line_table), BYTES_DATA_AT);
+	hash = hash_object(layout, hash, code->file_name, text_at);
+	return hash_object(layout, hash, lines, BYTES_DATA_AT);
 }
 
 static uint64_t content_of(
@@ -139,11 +160,12 @@ static uint64_t content_of(
 	uint32_t name_at = layout->code_qualified_name == PYTHON_ABSENT
 				   ? layout->code_name
 				   : layout->code_qualified_name;
+	uint64_t members = members_of(layout, address);
 	struct launch_python_code code = {
 		.code = address,
-		.name = word_at(address + name_at),
-		.file_name = word_at(address + layout->code_file_name),
-		.first_line = (uint32_t)word_at(address + layout->code_first_line),
+		.name = word_at(members + name_at),
+		.file_name = word_at(members + layout->code_file_name),
+		.first_line = (uint32_t)word_at(members + layout->code_first_line),
 	};
 
 	if (known->code != address || known->name != code.name ||
@@ -179,7 +201,8 @@ bool launch_python_hash(const struct python_target *target, struct launch_python
 static void fill_frame(const struct python_layout *layout, uint64_t frame, uint64_t code,
 	struct wire_python_frame *out)
 {
-	uint64_t name = word_at(code + layout->code_name);
+	uint64_t members = members_of(layout, code);
+	uint64_t name = word_at(members + layout->code_name);
 	bool is_entry = layout->frame_style == PYTHON_FRAME_OBJECTS ||
 			(layout->frame_style == PYTHON_FRAME_ENTRY_FLAG &&
 				(uint8_t)word_at(frame + layout->frame_owner));
@@ -187,8 +210,8 @@ static void fill_frame(const struct python_layout *layout, uint64_t frame, uint6
 	*out = (struct wire_python_frame){
 		.code = code,
 		.check = python_code_check(layout,
-			(const uint8_t *)(uintptr_t)(code + PYTHON_CODE_START),
-			word_at(name + PYTHON_TEXT_HASH)),
+			(const uint8_t *)(uintptr_t)(members + PYTHON_CODE_START),
+			word_at(members_of(layout, name) + PYTHON_TEXT_HASH)),
 		.offset = offset_of(layout, frame, code),
 		.flags = is_entry ? WIRE_PYTHON_ENTRY : 0,
 	};
@@ -233,8 +256,10 @@ static uint32_t copy_piece(struct wire_python_code *record, uint64_t address, ui
 	return length;
 }
 
-static uint32_t copy_text(struct wire_python_code *record, uint64_t text)
+static uint32_t copy_text(
+	const struct python_layout *layout, struct wire_python_code *record, uint64_t object)
 {
+	uint64_t text = members_of(layout, object);
 	uint64_t bytes = TEXT_HEADER_BYTES + TEXT_CHARACTER * word_at(text + OBJECT_LENGTH_AT);
 
 	return copy_piece(
@@ -245,7 +270,8 @@ void launch_python_code(const struct python_target *target, const struct wire_py
 	uint64_t time_ns, struct wire_python_code *ret_record)
 {
 	const struct python_layout *layout = &target->layout;
-	uint64_t table = word_at(frame->code + layout->code_line_table);
+	uint64_t members = members_of(layout, frame->code);
+	uint64_t table = members_of(layout, word_at(members + layout->code_line_table));
 	uint64_t bytes = BYTES_DATA_AT + word_at(table + OBJECT_LENGTH_AT);
 
 	*ret_record = (struct wire_python_code){
@@ -254,15 +280,15 @@ void launch_python_code(const struct python_target *target, const struct wire_py
 		.code = frame->code,
 		.check = frame->check,
 		.interpreter = target->interpreter,
-		.first_line = (uint32_t)word_at(frame->code + layout->code_first_line),
+		.first_line = (uint32_t)word_at(members + layout->code_first_line),
 	};
 	ret_record->piece_bytes[0] =
-		copy_text(ret_record, word_at(frame->code + layout->code_file_name));
+		copy_text(layout, ret_record, word_at(members + layout->code_file_name));
 	ret_record->piece_bytes[1] =
-		copy_text(ret_record, word_at(frame->code + layout->code_name));
+		copy_text(layout, ret_record, word_at(members + layout->code_name));
 	if (layout->code_qualified_name != PYTHON_ABSENT)
-		ret_record->piece_bytes[2] =
-			copy_text(ret_record, word_at(frame->code + layout->code_qualified_name));
+		ret_record->piece_bytes[2] = copy_text(
+			layout, ret_record, word_at(members + layout->code_qualified_name));
 	ret_record->piece_bytes[3] = copy_piece(ret_record, table,
 		bytes < WIRE_PYTHON_LINES_BYTES ? bytes : WIRE_PYTHON_LINES_BYTES);
 }

@@ -7,6 +7,14 @@
 
 #include "inject/inject.h"
 
+/* False: inject_launch_stack() would do nothing. */
+static inline bool inject_takes_stacks(void)
+{
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+
+	return atomic_load_explicit(&gate->stacks, memory_order_relaxed) != WIRE_LAUNCH_STACKS_OFF;
+}
+
 /*
  * Of a launch that the calling thread is about to make; `time_ns` is its begin. True when the stack
  * was taken, which takes microseconds.

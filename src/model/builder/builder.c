@@ -43,18 +43,6 @@ static int builder_keep_words(struct model_builder *builder, const char *const *
 	return builder_keep(builder, strbuf_cstr(&joined), ret_text);
 }
 
-/*
- * Makes items[id] of an array by capture id exist, with `filler` in every slot that it adds. The
- * array's slot 0 stands for "none".
- */
-#define reach_id(array, id, filler)                                                                \
-	({                                                                                         \
-		int _reach_result = 0;                                                             \
-		while (_reach_result == 0 && (array)->count <= (id))                               \
-			_reach_result = array_append(array, filler);                               \
-		_reach_result;                                                                     \
-	})
-
 static int visit_session(void *context, const struct capture_session *session)
 {
 	struct model_builder *builder = context;
@@ -136,64 +124,11 @@ static int visit_mapping(void *context, capture_id id, const struct capture_mapp
 	return 0;
 }
 
-static uint32_t module_of_mapping(const struct model_builder *builder, capture_id mapping)
+uint32_t builder_module_of_mapping(const struct model_builder *builder, capture_id mapping)
 {
 	return mapping && mapping < builder->modules_by_mapping.count
 		       ? builder->modules_by_mapping.items[mapping]
 		       : MODEL_NONE;
-}
-
-static int visit_frame(void *context, capture_id id, const struct capture_frame *frame)
-{
-	static const struct raw_frame missing = {
-		.name = MODEL_NONE,
-		.source_file = MODEL_NONE,
-		.module = MODEL_NONE,
-		.kind = CAPTURE_FRAME_NATIVE,
-	};
-	struct model_builder *builder = context;
-	struct raw_frame raw = {
-		.rel_pc = frame->rel_pc,
-		.line = frame->line,
-		.module = module_of_mapping(builder, frame->mapping),
-		.kind = frame->kind ? frame->kind : CAPTURE_FRAME_NATIVE,
-	};
-	int r = 0;
-
-	r = r ?: builder_text(builder, frame->function, &raw.name);
-	r = r ?: builder_text(builder, frame->source_file, &raw.source_file);
-	r = r ?: reach_id(&builder->frames, id, missing);
-	if (r < 0)
-		return r;
-	builder->frames.items[id] = raw;
-	return 0;
-}
-
-static int visit_callstack(void *context, capture_id id, const capture_id *frames, size_t count,
-	enum wire_stop stop, enum wire_python python)
-{
-	struct model_builder *builder = context;
-	struct raw_stack raw = {
-		.first = (uint32_t)builder->stack_frames.count,
-		.count = (uint32_t)count,
-		.stop = stop,
-		.python = python,
-	};
-	int r;
-
-	if (count > UINT32_MAX - raw.first)
-		return -ENOMEM;
-	r = array_reserve(&builder->stack_frames, count);
-	if (r < 0)
-		return r;
-	if (count)
-		memcpy(builder->stack_frames.items + raw.first, frames, count * sizeof(*frames));
-	builder->stack_frames.count += count;
-	r = reach_id(&builder->stacks, id, (struct raw_stack){0});
-	if (r < 0)
-		return r;
-	builder->stacks.items[id] = raw;
-	return 0;
 }
 
 /* Adds a process after the others of its pid. */
@@ -349,23 +284,23 @@ static int visit_sample(void *context, const struct capture_sample *sample)
 
 	if (builder->paused)
 		return 0;
-	return array_append(
-		&builder->samples, (struct raw_sample){
-					   .time_ns = sample->time_ns,
-					   .pid = sample->pid,
-					   .tid = sample->tid,
-					   .callstack = sample->callstack,
-					   .cpu = (uint16_t)sample->cpu,
-					   .mode = (uint8_t)sample->mode,
-					   .gil = (uint8_t)sample->gil,
-					   .gil_holder_tid = sample->gil_holder_tid,
-					   .wait = (uint8_t)sample->wait,
-					   .wait_is_open = sample->wait_is_open,
-					   .wait_count = sample->wait_count,
-					   .duration_ns = sample->duration_ns,
-					   .cycles = saturated(sample->cycles),
-					   .instructions = saturated(sample->instructions),
-				   });
+	return array_append(&builder->samples,
+		(struct raw_sample){
+			.time_ns = sample->time_ns,
+			.pid = sample->pid,
+			.tid = sample->tid,
+			.callstack = builder_stack_of(builder, sample->callstack),
+			.cpu = (uint16_t)sample->cpu,
+			.mode = (uint8_t)sample->mode,
+			.gil = (uint8_t)sample->gil,
+			.gil_holder_tid = sample->gil_holder_tid,
+			.wait = (uint8_t)sample->wait,
+			.wait_is_open = sample->wait_is_open,
+			.wait_count = sample->wait_count,
+			.duration_ns = sample->duration_ns,
+			.cycles = saturated(sample->cycles),
+			.instructions = saturated(sample->instructions),
+		});
 }
 
 static int visit_device_work(void *context, const struct capture_device_work *work)
@@ -388,8 +323,10 @@ static int visit_launch(void *context, const struct capture_launch *launch)
 static int visit_launch_stack(void *context, const struct capture_launch_stack *stack)
 {
 	struct model_builder *builder = context;
+	struct capture_launch_stack kept = *stack;
 
-	return array_append(&builder->launch_stacks, *stack);
+	kept.callstack = builder_stack_of(builder, stack->callstack);
+	return array_append(&builder->launch_stacks, kept);
 }
 
 static int visit_device_event(void *context, const struct capture_device_event *event)
@@ -405,7 +342,8 @@ static int visit_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
 	struct model_builder *builder = context;
-	struct site_key key = {.rel_pc = rel_pc, .module = module_of_mapping(builder, mapping)};
+	struct site_key key = {
+		.rel_pc = rel_pc, .module = builder_module_of_mapping(builder, mapping)};
 	struct raw_site site = {
 		.first = (uint32_t)builder->lines.count,
 		.count = (uint32_t)count,
@@ -449,6 +387,11 @@ void model_builder_choose_windows(struct model_builder *builder, const struct wi
 	builder->window_choice = *choice;
 }
 
+void model_builder_drop_arguments(struct model_builder *builder, bool drop)
+{
+	builder->drop_arguments = drop;
+}
+
 size_t model_builder_forget_samples(struct model_builder *builder, uint64_t before_ns)
 {
 	size_t kept = 0;
@@ -470,8 +413,7 @@ void model_builder_pause(struct model_builder *builder, bool pause)
 void model_builder_forget_callstacks(struct model_builder *builder)
 {
 	builder->samples.count = 0;
-	builder->stacks.count = 0;
-	builder->stack_frames.count = 0;
+	builder_forget_stacks(builder);
 }
 
 int model_builder_new(struct model_builder **ret_builder)
@@ -494,9 +436,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	model_free(builder->model);
 	array_done(&builder->modules_by_mapping);
 	intern_done(&builder->module_keys);
-	array_done(&builder->frames);
-	array_done(&builder->stack_frames);
-	array_done(&builder->stacks);
+	builder_stacks_done(builder);
 	intern_done(&builder->sites);
 	array_done(&builder->site_lines);
 	array_done(&builder->lines);
@@ -527,8 +467,8 @@ void model_builder_freep(struct model_builder **builder)
 const struct capture_visitor model_builder_visitor = {
 	.session = visit_session,
 	.mapping = visit_mapping,
-	.frame = visit_frame,
-	.callstack = visit_callstack,
+	.frame = builder_visit_frame,
+	.callstack = builder_visit_callstack,
 	.process = visit_process,
 	.thread = visit_thread,
 	.sample = visit_sample,

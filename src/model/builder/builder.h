@@ -27,6 +27,9 @@ void model_builder_set_progress(
 void model_builder_choose_windows(
 	struct model_builder *builder, const struct window_choice *choice);
 
+/* Leave out what only exporters need of imported traces' rows; before the first is read. */
+void model_builder_drop_arguments(struct model_builder *builder, bool drop);
+
 /*
  * Resolves everything and hands the model over. The builder is only good for model_builder_free()
  * then. Returns 0 or -ENOMEM.

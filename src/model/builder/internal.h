@@ -4,8 +4,9 @@
  *
  * builder.c has model_builder_visitor, the callbacks that the reader calls; resolve.c has
  * model_builder_finish(), which calls the builder_resolve_…() below. Those are in the file of their
- * subject: counters.c, cut_off.c, device.c, device_events.c, energy.c, ranges.c, recordings.c,
- * traces.c, windows.c.
+ * subject: captures.c, collectives.c, counters.c, cut_off.c, device.c, device_events.c,
+ * device_pcs.c, device_syncs.c, energy.c, ranges.c, recordings.c, stacks.c, traces.c,
+ * windows.c.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ struct raw_site {
 struct raw_sample {
 	uint64_t time_ns;
 	uint32_t pid, tid;
-	capture_id callstack;
+	uint32_t callstack; /* index of a raw stack; 0: none */
 	uint32_t gil_holder_tid;
 	uint16_t cpu;
 	uint8_t mode, gil, wait;
@@ -78,22 +79,32 @@ struct site_key {
 	uint32_t zero; /* the key is hashed as bytes */
 };
 
+/*
+ * Captures repeat frames and callstacks: for each sequence of packets, and each rank of a run has
+ * those of the others. Which of those kept a capture's are, and the kept ones by hash.
+ */
+struct builder_stacks {
+	ARRAY_OF(uint32_t) frames, stacks; /* by capture id: index; 0: none */
+	struct map_u64 frame_hashes, stack_hashes;
+};
+
 struct trace_builder;
 
 struct model_builder {
 	struct model *model;
 	ARRAY_OF(uint32_t) modules_by_mapping; /* by capture id */
 	struct intern module_keys;             /* build id and path → index of module */
-	ARRAY_OF(struct raw_frame) frames;     /* by capture id */
-	ARRAY_OF(capture_id) stack_frames;
-	ARRAY_OF(struct raw_stack) stacks; /* by capture id */
+	struct builder_stacks stacks_seen;
+	ARRAY_OF(struct raw_frame) frames; /* equal ones once; the first stands for none */
+	ARRAY_OF(uint32_t) stack_frames;   /* indices of frames */
+	ARRAY_OF(struct raw_stack) stacks; /* equal ones once; the first stands for none */
 	struct intern sites;
 	ARRAY_OF(struct raw_site) site_lines; /* by id of `sites` */
 	ARRAY_OF(struct raw_line) lines;
 	ARRAY_OF(struct raw_sample) samples;
 	ARRAY_OF(struct capture_device_work) device_works; /* texts are the model's */
 	ARRAY_OF(struct capture_launch) launches;
-	ARRAY_OF(struct capture_launch_stack) launch_stacks;
+	ARRAY_OF(struct capture_launch_stack) launch_stacks; /* callstack: index of a raw stack */
 	ARRAY_OF(struct raw_counter) counters;
 	ARRAY_OF(struct model_window) windows; /* end 0: none is known */
 	ARRAY_OF(struct raw_step) steps;
@@ -119,9 +130,33 @@ struct model_builder {
 		uint64_t least_ns;
 	} cut_off;
 	bool paused;
+	bool drop_arguments; /* of imported traces' rows */
 	model_progress_function *progress;
 	void *progress_context;
 };
+
+/* visitor->frame and ->callstack; the kept one of a capture's callstack, or 0. Return 0 or -ENOMEM.
+ */
+int builder_visit_frame(void *context, capture_id id, const struct capture_frame *frame);
+int builder_visit_callstack(void *context, capture_id id, const capture_id *frames, size_t count,
+	enum wire_stop stop, enum wire_python python);
+uint32_t builder_stack_of(const struct model_builder *builder, capture_id callstack);
+void builder_forget_stacks(struct model_builder *builder);
+void builder_stacks_done(struct model_builder *builder);
+
+/*
+ * Makes items[id] of an array by capture id exist, with `filler` in every slot that it adds. The
+ * array's slot 0 stands for "none".
+ */
+#define reach_id(array, id, filler)                                                                \
+	({                                                                                         \
+		int _reach_result = 0;                                                             \
+		while (_reach_result == 0 && (array)->count <= (id))                               \
+			_reach_result = array_append(array, filler);                               \
+		_reach_result;                                                                     \
+	})
+
+uint32_t builder_module_of_mapping(const struct model_builder *builder, capture_id mapping);
 
 /* visitor->session, as far as there may be several, and visitor->stats. Return 0 or -ENOMEM. */
 int builder_recording_begins(struct model_builder *builder, const struct capture_session *session);
@@ -134,6 +169,9 @@ void builder_cut_off_begins(struct model_builder *builder, const struct capture_
 void builder_cut_off_account(struct model_builder *builder, const struct capture_stats *stats);
 int builder_resolve_cut_off(struct model_builder *builder);
 
+/* device_graphs.c: graphs that devices launched get the correlation of the host's launch that they
+ * are charged to, where it is known. Returns 0 or -ENOMEM. */
+int builder_charge_device_graphs(struct model_builder *builder);
 /* Puts works, launches and stacks together; the stacks are there already. Returns 0 or -ENOMEM. */
 int builder_resolve_device(struct model_builder *builder);
 
@@ -141,6 +179,9 @@ int builder_resolve_device(struct model_builder *builder);
 int builder_visit_range(void *context, const struct capture_range_event *event);
 int builder_resolve_ranges(struct model_builder *builder);
 void builder_ranges_done(struct model_builder *builder);
+
+/* What kernels of NCCL move, once works and ranges are there. Returns 0 or -ENOMEM. */
+int builder_resolve_collectives(struct model_builder *builder);
 
 /* visitor->counter, and the counters in the model. Return 0 or -ENOMEM. */
 int builder_visit_counter(void *context, const struct capture_counter *counter);
@@ -180,9 +221,13 @@ bool builder_is_chosen(const struct model_builder *builder, uint64_t time_ns);
 /* What came for one correlation id of one process: indices + 1; 0: nothing. */
 struct device_join {
 	uint32_t launch, stack;
+	uint32_t captured; /* a launch that became nodes of a graph, whenever it was */
+	uint32_t call;     /* the model's captured call of it, + 1 */
 	bool has_work;
-	bool is_graph_call; /* and no launch */
-	bool is_elsewhere;  /* the stack is of a moment that was not chosen */
+	bool is_graph_call;  /* and no launch */
+	bool is_call;        /* it launches nothing: its stack is no launch's */
+	uint32_t other_call; /* in device_events: CAPTURE_DEVICE_CALL */
+	bool is_elsewhere; /* the stack, or what was captured, is of a moment that was not chosen */
 };
 
 struct device_joins {
@@ -198,9 +243,39 @@ struct device_join *device_joins_find(
 	struct device_joins *joins, uint32_t pid, uint64_t correlation);
 /* The stack of a call; MODEL_NONE: not known. */
 uint32_t device_join_stack(const struct model_builder *builder, const struct device_join *join);
+/* captures.c: the model's call of what was captured, made where there is none. Returns 0 or
+ * -ENOMEM.
+ */
+int builder_captured_call(
+	struct model_builder *builder, struct device_join *join, uint32_t *ret_call);
+
+struct captured_span {
+	uint64_t start_ns, end_ns;
+	uint32_t pid, tid;
+};
+
+/* When and on which threads the model's captured calls were, by thread and time. */
+struct captured_spans {
+	ARRAY_OF(struct captured_span) items;
+};
+
+/* Returns 0 or -ENOMEM. */
+int captured_spans_init(struct captured_spans *spans, const struct model *model);
+void captured_spans_done(struct captured_spans *spans);
+/* Does one of the calls lie in the range? */
+bool captured_spans_are_in(const struct captured_spans *spans, const struct raw_range *range);
 /* device_events.c: GPUs, graphs and the like; their indices by process and number in `ret_gpus`. */
 int builder_resolve_device_events(
 	struct model_builder *builder, struct device_joins *joins, struct map_u64 *ret_gpus);
+/* device_pcs.c: `texts` has those of the ids of each process. Return 0 or a negative errno. */
+int builder_add_pc_text(
+	const struct capture_device_event *event, uint32_t process, struct map_u64 *texts);
+int builder_add_pc(struct model_builder *builder, const struct capture_device_event *event,
+	uint32_t process, const struct map_u64 *texts);
+int builder_add_pc_counts(struct model_builder *builder, const struct capture_device_event *event);
+/* device_syncs.c: of what is in the model, on which device waits were, and for what. Returns 0 or
+ * -ENOMEM. */
+int builder_join_device_syncs(struct model *model);
 #define DEVICE_GPU_KEY(pid, number) ((uint64_t)(pid) << 32 | (number))
 
 /* Interns `text` in the model; NULL and "" give MODEL_NONE. Returns 0 or -ENOMEM. */

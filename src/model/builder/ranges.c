@@ -154,35 +154,61 @@ static uint64_t open_end_ns(
 	return MAX(range->start_ns, last_ns);
 }
 
+/* With a captured call in it, it counts whenever it was. */
+static int resolve_range(struct model_builder *builder, const struct raw_range *raw,
+	const struct captured_spans *captured)
+{
+	struct model *model = builder->model;
+	struct model_range range = raw->range;
+	bool is_chosen = builder_is_chosen(builder, range.start_ns);
+	bool is_captures = captured_spans_are_in(captured, raw);
+	int r;
+
+	if (!is_chosen && !is_captures)
+		return 0;
+	range.thread = MODEL_NONE;
+	r = builder_process_at(builder, raw->pid, range.start_ns, &range.process);
+	if (raw->tid)
+		r = r ?: builder_thread(builder, range.process, raw->tid, &range.thread);
+	range.is_elsewhere = !is_chosen;
+	if (r == 0 && is_captures)
+		r = array_append(&model->capture_ranges, range);
+	if (r < 0 || !is_chosen)
+		return r;
+	if (is_captures)
+		range.capture_range = (uint32_t)model->capture_ranges.count;
+	return array_append(&model->ranges, range);
+}
+
+static void end_range(const struct model *model, struct model_range *range, const uint64_t *last_ns)
+{
+	if (range->is_open)
+		range->end_ns = open_end_ns(model, range, last_ns[range->process]);
+}
+
 int builder_resolve_ranges(struct model_builder *builder)
 {
 	struct model *model = builder->model;
+	struct captured_spans captured;
 	uint64_t *last_ns;
-	int r = array_reserve(&model->ranges, builder->ranges.count);
+	int r = captured_spans_init(&captured, model);
 
-	for (size_t i = 0; r == 0 && i < builder->ranges.count; i++) {
-		const struct raw_range *raw = &builder->ranges.items[i];
-		struct model_range range = raw->range;
-
-		if (!builder_is_chosen(builder, range.start_ns))
-			continue;
-		range.thread = MODEL_NONE;
-		r = builder_process_at(builder, raw->pid, range.start_ns, &range.process);
-		if (raw->tid)
-			r = r ?: builder_thread(builder, range.process, raw->tid, &range.thread);
-		r = r ?: array_append(&model->ranges, range);
-	}
-	if (r < 0 || !model->ranges.count)
+	r = r ?: array_reserve(&model->ranges, builder->ranges.count);
+	for (size_t i = 0; r == 0 && i < builder->ranges.count; i++)
+		r = resolve_range(builder, &builder->ranges.items[i], &captured);
+	captured_spans_done(&captured);
+	if (r < 0 || !(model->ranges.count + model->capture_ranges.count))
 		return r;
 	r = find_last_times(model, &last_ns);
 	if (r < 0)
 		return r;
-	array_foreach (&model->ranges, range) {
-		if (range->is_open)
-			range->end_ns = open_end_ns(model, range, last_ns[range->process]);
-	}
+	array_foreach (&model->ranges, range)
+		end_range(model, range, last_ns);
+	array_foreach (&model->capture_ranges, range)
+		end_range(model, range, last_ns);
 	free(last_ns);
-	qsort(model->ranges.items, model->ranges.count, sizeof(*model->ranges.items),
-		compare_ranges);
+	if (model->ranges.count)
+		qsort(model->ranges.items, model->ranges.count, sizeof(*model->ranges.items),
+			compare_ranges);
 	return 0;
 }

@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge_pages.h"
+#include "base/sort_runs.h"
 #include "base/strbuf.h"
 #include "model/builder/internal.h"
 #include "model/classify.h"
 
-/* Where a capture's frame went: model->frames.items[first] … [first + count - 1]. */
+#define RAW_SAMPLES_KEPT ((size_t)1 << 18)
+
+/* Where a raw frame went: model->frames.items[first] … [first + count - 1]. */
 struct expanded_frame {
 	uint32_t first, count;
 };
@@ -156,14 +160,12 @@ static int expand_stack(struct model_builder *builder, const struct raw_stack *r
 		.stop = raw->stop,
 		.python = raw->python,
 	};
-	const capture_id *ids = builder->stack_frames.items + raw->first;
+	const uint32_t *frames = builder->stack_frames.items + raw->first;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < raw->count; i++) {
-		if (!ids[i] || ids[i] >= builder->frames.count)
-			continue;
-		for (uint32_t k = 0; r == 0 && k < expanded[ids[i]].count; k++)
-			r = array_append(&model->stack_frames, expanded[ids[i]].first + k);
+		for (uint32_t k = 0; r == 0 && k < expanded[frames[i]].count; k++)
+			r = array_append(&model->stack_frames, expanded[frames[i]].first + k);
 	}
 	if (r < 0 || model->stack_frames.count > UINT32_MAX)
 		return -ENOMEM;
@@ -171,7 +173,7 @@ static int expand_stack(struct model_builder *builder, const struct raw_stack *r
 	return array_append(&model->stacks, stack);
 }
 
-/* By capture id: the stacks of samples from `from_ns` on; 0: all. */
+/* By index: the raw stacks of samples from `from_ns` on; 0: all. */
 static int mark_used_stacks(const struct model_builder *builder, uint64_t from_ns, bool **ret_used)
 {
 	bool *used = calloc(builder->stacks.count + 1, sizeof(*used));
@@ -187,7 +189,7 @@ static int mark_used_stacks(const struct model_builder *builder, uint64_t from_n
 	return 0;
 }
 
-/* Model stack i is the capture's stack i + 1; one that is not used is left empty. */
+/* Model stack i is raw stack i + 1; one that is not used is left empty. */
 static int expand_stacks(struct model_builder *builder, uint64_t from_ns)
 {
 	_cleanup_free_ struct expanded_frame *expanded = NULL;
@@ -238,6 +240,28 @@ static int resolve_sample(struct model_builder *builder, const struct raw_sample
 	return r;
 }
 
+/* Without a moment to begin with it is the last time: memory of raw samples goes as they are read.
+ */
+static int resolve_samples(struct model_builder *builder, uint64_t from_ns)
+{
+	const struct raw_sample *items = builder->samples.items;
+	size_t count = builder->samples.count, kept = 0;
+	int r = array_reserve(&builder->model->samples, count);
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (items[i].time_ns >= from_ns && builder_is_chosen(builder, items[i].time_ns))
+			r = resolve_sample(builder, &items[i]);
+		if (from_ns == 0 && i - kept == RAW_SAMPLES_KEPT) {
+			give_pages_back(
+				&builder->samples.items[kept], RAW_SAMPLES_KEPT * sizeof(*items));
+			kept = i;
+		}
+	}
+	if (from_ns == 0)
+		array_done(&builder->samples);
+	return r;
+}
+
 static int compare_samples(const void *left, const void *right)
 {
 	const struct model_sample *a = left, *b = right;
@@ -251,15 +275,36 @@ static int compare_samples(const void *left, const void *right)
 	return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
-static void sort_samples(struct model *model)
+static bool is_sample_before(const void *samples, uint32_t a, uint32_t b)
 {
-	for (size_t i = 1; i < model->samples.count; i++) {
-		if (model->samples.items[i - 1].time_ns > model->samples.items[i].time_ns) {
-			qsort(model->samples.items, model->samples.count,
-				sizeof(*model->samples.items), compare_samples);
-			return;
-		}
-	}
+	const struct model_sample *items = samples;
+
+	return compare_samples(&items[a], &items[b]) < 0;
+}
+
+/* Each recording has them in order, nearly. */
+static int sort_samples(struct model *model)
+{
+	struct model_sample *items = model->samples.items;
+	size_t count = model->samples.count, sorted = MIN(count, (size_t)1);
+	_cleanup_free_ uint32_t *order = NULL;
+	_cleanup_free_ uint32_t *room = NULL;
+
+	while (sorted < count && items[sorted - 1].time_ns <= items[sorted].time_ns)
+		sorted++;
+	if (sorted == count)
+		return 0;
+	if (count > UINT32_MAX)
+		return -ENOMEM;
+	order = malloc(count * sizeof(*order));
+	room = malloc(count * sizeof(*room));
+	if (!order || !room)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		order[i] = i;
+	sort_runs(order, count, room, is_sample_before, items);
+	sort_move_items(items, sizeof(*items), order, count);
+	return 0;
 }
 
 static int name_process(struct model_builder *builder, struct model_process *process)
@@ -311,7 +356,7 @@ static void clear_resolved(struct model_builder *builder)
 	struct model *model = builder->model;
 
 	model->unit_ns = 0;
-	model->counts_energy = false;
+	model->counts_energy = model->counts_bytes = false;
 	model->modules.count = builder->module_keys.entries.count;
 	model->functions.count = 0;
 	model->frames.count = 0;
@@ -321,6 +366,9 @@ static void clear_resolved(struct model_builder *builder)
 	model->device_works.count = 0;
 	model->device_waits.count = 0;
 	model->ranges.count = 0;
+	model->capture_ranges.count = 0;
+	model->captured_calls.count = 0;
+	model->collectives.count = 0;
 	model->counters.count = 0;
 	model->energy_intervals.count = 0;
 	model->energy_states.count = 0;
@@ -334,23 +382,16 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 	int r = expand_stacks(builder, from_ns);
 
 	r = r ?: builder_resolve_windows(builder);
-	r = r ?: array_reserve(&builder->model->samples, builder->samples.count);
-	for (size_t i = 0; r == 0 && i < builder->samples.count; i++) {
-		const struct raw_sample *raw = &builder->samples.items[i];
-
-		if (raw->time_ns >= from_ns && builder_is_chosen(builder, raw->time_ns))
-			r = resolve_sample(builder, raw);
-	}
+	r = r ?: resolve_samples(builder, from_ns);
 	r = r ?: builder_resolve_traces(builder);
 	r = r ?: builder_resolve_device(builder);
 	r = r ?: builder_resolve_ranges(builder);
+	r = r ?: builder_resolve_collectives(builder);
 	r = r ?: builder_resolve_counters(builder);
 	r = r ?: builder_resolve_energy(builder, from_ns);
 	r = r ?: name_placeholders(builder);
 	r = r ?: model_classify(builder->model);
-	if (r == 0)
-		sort_samples(builder->model);
-	return r;
+	return r ?: sort_samples(builder->model);
 }
 
 int model_builder_snapshot(

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort_runs.h"
 #include "model/builder/internal.h"
 #include "model/trace.h"
 #include "model/trace_fields.h"
+#include "model/trace_graphs.h"
 
 /* A lane of a track: the rows that are open there, outermost first. */
 struct trace_lane {
@@ -19,14 +21,17 @@ struct trace_lane {
 /* What is known of the trace that is being read. */
 struct trace_builder {
 	struct trace *trace;
+	bool drop_arguments;
 	uint64_t origin_ns;
 	ARRAY_OF(uint8_t) kinds; /* by string: of categories */
 	/* The reader's strings → the trace's; MODEL_NONE: not there yet. */
 	const struct intern *reader_strings;
 	ARRAY_OF(uint32_t) strings;
-	struct map_u64 tracks;      /* number → index */
-	ARRAY_OF(uint32_t) numbers; /* by track */
+	struct map_u64 tracks;            /* number → index */
+	uint32_t last_number, last_track; /* of the row before; MODEL_NONE: none */
+	ARRAY_OF(uint32_t) numbers;       /* by track */
 	struct map_u64 lane_index;
+	uint64_t last_lane_key, last_lane; /* of the row before */
 	ARRAY_OF(struct trace_lane) lanes;
 };
 
@@ -34,6 +39,7 @@ static void forget_trace(struct trace_builder *state)
 {
 	state->trace = NULL;
 	state->reader_strings = NULL;
+	state->last_track = MODEL_NONE;
 	array_clear(&state->kinds);
 	array_clear(&state->strings);
 	array_clear(&state->numbers);
@@ -85,7 +91,7 @@ static int compare_places(const void *left, const void *right)
 }
 
 /* Each row has a position of its own in the file, and the file not many more. Fails with -E2BIG. */
-static int find_places(const struct trace *trace, struct place *places)
+static int find_order(const struct trace *trace, uint32_t **ret_order)
 {
 	_cleanup_free_ uint32_t *rows = NULL;
 	uint32_t last = 0;
@@ -108,34 +114,66 @@ static int find_places(const struct trace *trace, struct place *places)
 	}
 	for (size_t i = 0; i <= last; i++) {
 		if (rows[i] != MODEL_NONE)
-			places[count++] = (struct place){(uint32_t)i, rows[i]};
+			rows[count++] = rows[i];
 	}
+	*ret_order = TAKE_PTR(rows);
 	return 0;
+}
+
+static bool is_row_before(const void *events, uint32_t a, uint32_t b)
+{
+	const struct trace_event *items = events;
+
+	return items[a].file_index < items[b].file_index;
+}
+
+static int sort_order(const struct trace *trace, uint32_t **ret_order)
+{
+	size_t count = trace->events.count;
+	_cleanup_free_ uint32_t *room = malloc((count + 1) * sizeof(*room));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+
+	if (!room || !order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		order[i] = i;
+	sort_runs(order, count, room, is_row_before, trace->events.items);
+	*ret_order = TAKE_PTR(order);
+	return 0;
+}
+
+/* More bytes than caches hold, and than malloc() keeps when they are freed. */
+#define COPIED_FROM ((size_t)32 << 20)
+
+/*
+ * Many, out of a copy: there, rows of a track lie one behind the other, while moves in their place
+ * wait for memory at each row. The copy is gone before analyses need as much.
+ */
+static void move_events(struct trace *trace, uint32_t *order)
+{
+	size_t count = trace->events.count, bytes = count * sizeof(*trace->events.items);
+	_cleanup_free_ struct trace_event *copy = bytes > COPIED_FROM ? malloc(bytes) : NULL;
+
+	if (!copy) {
+		sort_move_items(trace->events.items, sizeof(*trace->events.items), order, count);
+		return;
+	}
+	want_huge_pages(copy, bytes);
+	memcpy(copy, trace->events.items, bytes);
+	for (size_t i = 0; i < count; i++)
+		trace->events.items[i] = copy[order[i]];
 }
 
 static int sort_events(struct trace *trace)
 {
-	_cleanup_free_ struct place *places = calloc(trace->events.count + 1, sizeof(*places));
-	struct trace_event *events;
-	int r;
+	_cleanup_free_ uint32_t *order = NULL;
+	int r = find_order(trace, &order);
 
-	events = malloc((trace->events.count + 1) * sizeof(*events));
-	r = places && events ? find_places(trace, places) : -ENOMEM;
-	if (r == -ENOMEM) {
-		free(events);
-		return r;
-	}
-	if (r == -E2BIG) {
-		for (uint32_t i = 0; i < trace->events.count; i++)
-			places[i] = (struct place){trace->events.items[i].file_index, i};
-		qsort(places, trace->events.count, sizeof(*places), compare_places);
-	}
-	for (size_t i = 0; i < trace->events.count; i++)
-		events[i] = trace->events.items[places[i].row];
-	free(trace->events.items);
-	trace->events.items = events;
-	trace->events.capacity = trace->events.count + 1;
-	return 0;
+	if (r == -E2BIG)
+		r = sort_order(trace, &order);
+	if (r == 0)
+		move_events(trace, order);
+	return r;
 }
 
 /* Tracks come in any order, and what refers to them by the numbers that they had. */
@@ -170,22 +208,6 @@ static int sort_tracks(struct trace_builder *state)
 	return 0;
 }
 
-/* "memory bandwidth (GB/s)" of copies and fills is among the arguments that are kept as text. */
-static void find_bandwidths(struct trace *trace)
-{
-	static const char key[] = "\"memory bandwidth (GB/s)\"";
-
-	array_foreach (&trace->works, work) {
-		const char *found =
-			work->bytes ? strstr(trace_text(trace, work->others), key) : NULL;
-
-		if (!found)
-			continue;
-		found += sizeof(key) - 1;
-		work->bandwidth_gbps = strtod(found + strspn(found, " \t:"), NULL);
-	}
-}
-
 /* Hands the trace that was read last over to the model. */
 int builder_resolve_traces(struct model_builder *builder)
 {
@@ -197,8 +219,9 @@ int builder_resolve_traces(struct model_builder *builder)
 	r = sort_tracks(state);
 	r = r ?: sort_events(state->trace);
 	r = r ?: trace_finish(state->trace);
-	if (r == 0)
-		find_bandwidths(state->trace);
+	/* Where arguments are dropped, whoever loads it joins lines of threads before. */
+	if (r == 0 && !state->drop_arguments && trace_join_graphs(state->trace, state->trace) < 0)
+		r = -ENOMEM;
 	r = r ?: array_append(&builder->model->traces, state->trace);
 	if (r == 0)
 		forget_trace(state);
@@ -240,12 +263,14 @@ int builder_visit_trace(void *context, const struct capture_trace *about)
 	trace = state->trace = trace_new(about->path);
 	if (!trace)
 		return -ENOMEM;
+	state->last_track = MODEL_NONE;
+	state->drop_arguments = builder->drop_arguments;
 	state->origin_ns = about->origin_ns;
 	trace->base_ns = about->base_ns;
 	trace->rank = about->rank;
 	trace->world_size = about->world_size;
 	trace->has_fractions = about->has_fractions;
-	trace->arguments_kept = about->arguments_kept;
+	trace->arguments_kept = about->arguments_kept && !state->drop_arguments;
 	trace->damage.skipped_events = about->damage.skipped_events;
 	trace->damage.skipped_bytes = about->damage.skipped_bytes;
 	trace->damage.mended_events = about->damage.mended_events;
@@ -312,18 +337,51 @@ static int map_string(struct trace_builder *state, const struct intern *strings,
 	return 0;
 }
 
+/* What kind of thing a category of the reader's is. */
+static int find_category(
+	struct trace_builder *state, struct capture_trace_row *row, struct trace_event *event)
+{
+	int r = map_string(state, row->strings, row->category, &row->category);
+
+	if (r < 0)
+		return r;
+	event->category_name = row->category;
+	if (row->category < state->kinds.count)
+		event->category = state->kinds.items[row->category];
+	return 0;
+}
+
+/* False where the trace has none of this number. */
+static bool find_track(struct trace_builder *state, uint32_t number, uint32_t *ret_track)
+{
+	uint64_t index;
+
+	if (state->last_track == MODEL_NONE || state->last_number != number) {
+		if (!map_u64_get(&state->tracks, number, &index))
+			return false;
+		state->last_number = number;
+		state->last_track = (uint32_t)index;
+	}
+	*ret_track = state->last_track;
+	return true;
+}
+
 /* The lane's open rows. NULL when memory ran out. */
 static struct trace_lane *find_lane(
 	struct trace_builder *state, uint32_t track, const struct capture_trace_row *row)
 {
 	uint64_t key = row->lane ? row->lane : track, index;
 
+	if (state->lanes.count && state->last_lane_key == key)
+		return &state->lanes.items[state->last_lane];
 	if (!map_u64_get(&state->lane_index, key, &index)) {
 		index = state->lanes.count;
 		if (array_append(&state->lanes, (struct trace_lane){0}) < 0 ||
 			map_u64_set(&state->lane_index, key, index) < 0)
 			return NULL;
 	}
+	state->last_lane_key = key;
+	state->last_lane = index;
 	return &state->lanes.items[index];
 }
 
@@ -406,7 +464,6 @@ static int map_texts(struct trace_builder *state, struct capture_trace_row *row)
 	uint64_t left = row->layout & ROW_TEXTS;
 	int r = map_string(state, row->strings, row->name, &row->name);
 
-	r = r ?: map_string(state, row->strings, row->category, &row->category);
 	for (; r == 0 && left; left &= left - 1) {
 		unsigned field = (unsigned)__builtin_ctzll(left);
 		uint32_t string = 0;
@@ -422,23 +479,23 @@ int builder_visit_trace_row(void *context, const struct capture_trace_row *given
 	struct trace_builder *state = ((struct model_builder *)context)->traces;
 	struct trace_event event = {.duration_ns = TRACE_NO_DURATION};
 	struct capture_trace_row row;
-	uint64_t track;
+	uint32_t track;
 	int r;
 
-	if (!state || !state->trace || !map_u64_get(&state->tracks, given->track, &track))
+	if (!state || !state->trace || !find_track(state, given->track, &track))
 		return 0;
 	if (given->kind == CAPTURE_ROW_END)
-		return end_row(state, (uint32_t)track, given);
+		return end_row(state, track, given);
 	row = *given;
-	r = map_texts(state, &row);
+	r = find_category(state, &row, &event);
+	if (r == 0 && state->drop_arguments)
+		trace_fields_drop_arguments(&row, event.category);
+	r = r ?: map_texts(state, &row);
 	if (r < 0)
 		return r;
 	event.start_ns = time_since_origin(state, row.time_ns);
 	event.name = row.name;
-	event.category_name = row.category;
-	if (row.category < state->kinds.count)
-		event.category = state->kinds.items[row.category];
-	event.track = (uint32_t)track;
+	event.track = track;
 	if (row.layout & ROW_BIT(ROW_FILE_INDEX))
 		event.file_index = (uint32_t)row.values[ROW_FILE_INDEX];
 	if (row.kind == CAPTURE_ROW_STAGE)
@@ -457,6 +514,8 @@ int builder_visit_trace_flow(void *context, const struct capture_trace_flow *giv
 
 	if (!state || !state->trace || !map_u64_get(&state->tracks, given->track, &track))
 		return 0;
+	if (state->drop_arguments && !trace_fields_needs_flow(given->category))
+		return 0;
 	flow.time_ns = time_since_origin(state, given->time_ns);
 	flow.track = (uint32_t)track;
 	r = add_string(state->trace, given->category, &flow.category_name);
@@ -466,7 +525,7 @@ int builder_visit_trace_flow(void *context, const struct capture_trace_flow *giv
 int builder_visit_trace_counter(void *context, const struct capture_trace_counter *given)
 {
 	struct trace_builder *state = ((struct model_builder *)context)->traces;
-	struct trace_counter counter = {.value = given->value};
+	struct trace_counter counter = {.value = given->value, .device = given->device};
 	uint64_t track;
 	int r;
 

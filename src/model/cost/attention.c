@@ -8,12 +8,14 @@
  * K, V and the mask are read, the output is written; going backward, the output and its gradient
  * are read, too, and three gradients written: the scores never reach memory.
  *
- * Where sequences of different lengths lie behind one another, their ends are not in the trace:
- * they are taken as equally long.
+ * Where sequences of different lengths lie behind one another, their ends are not in the trace.
+ * With as many queries as keys, each sequence's are its own: products of equally long ones are then
+ * what it takes at least, and exactly where the longest one, which is an argument, fills them all.
+ * Where queries and keys differ, only all queries or all keys being as long as the longest tells.
  */
 #include "model/cost/families.h"
 
-enum { AT_QUERY, AT_CAUSAL, AT_MASK, AT_LENGTHS, AT_LAYOUT };
+enum { AT_QUERY, AT_CAUSAL, AT_MASK, AT_LENGTHS, AT_LAYOUT, AT_LONGEST };
 
 enum layout {
 	HEADS_FIRST,    /* (batch, heads, sequence, size) */
@@ -23,6 +25,7 @@ enum layout {
 struct attention {
 	double batch, heads, queries, keys, size, value_size;
 	bool is_causal;
+	enum op_bound is;
 };
 
 /* Of (batch, heads, sequence, size), whatever the layout. */
@@ -52,6 +55,19 @@ static bool read_causal(const struct op_inputs *inputs, unsigned index)
 	return op_number_at(inputs, index, &kind) && (kind == 1 || kind == 2);
 }
 
+/* Of sequences behind one another. False: not even a bound is known. */
+static bool read_bound(const struct op_inputs *inputs, unsigned at, struct attention *attention)
+{
+	int64_t queries, keys;
+
+	attention->is = OP_EXACT;
+	if ((op_number_at(inputs, at, &queries) && (double)queries == attention->queries) ||
+		(op_number_at(inputs, at + 1, &keys) && (double)keys == attention->keys))
+		return true;
+	attention->is = OP_AT_LEAST;
+	return attention->queries == attention->keys;
+}
+
 static bool read_attention(const struct op_inputs *inputs, const struct op_formula *formula,
 	struct attention *attention)
 {
@@ -67,8 +83,8 @@ static bool read_attention(const struct op_inputs *inputs, const struct op_formu
 		query[3] != key[3] || key[2] != value[2])
 		return false;
 	*attention = (struct attention){query[0], query[1], query[2], key[2], query[3], value[3],
-		read_causal(inputs, formula->at[AT_CAUSAL])};
-	return true;
+		read_causal(inputs, formula->at[AT_CAUSAL]), OP_EXACT};
+	return sequences <= 1 || read_bound(inputs, formula->at[AT_LONGEST], attention);
 }
 
 /* Of `by_size` products along the queries' size, and `by_value` along that of the values. */
@@ -97,6 +113,7 @@ static void forward_cost(
 		return;
 	cost->dtype = op_tensor_at(inputs, at)->dtype;
 	cost->flop = products(&attention, 1, 1);
+	cost->flop_is = attention.is;
 	cost->bytes = op_argument_bytes(inputs, at) + op_argument_bytes(inputs, at + 1) +
 		      op_argument_bytes(inputs, at + 2) +
 		      op_argument_bytes(inputs, formula->at[AT_MASK]) +
@@ -114,6 +131,7 @@ static void backward_cost(
 		return;
 	cost->dtype = op_tensor_at(inputs, at)->dtype;
 	cost->flop = products(&attention, 3, 2);
+	cost->flop_is = attention.is;
 	cost->bytes = 2 * (op_argument_bytes(inputs, at) + op_argument_bytes(inputs, at + 1) +
 				  op_argument_bytes(inputs, at + 2)) +
 		      op_argument_bytes(inputs, formula->at[AT_MASK]) +
@@ -143,16 +161,25 @@ const struct op_formula attention_formulas[] = {
 		HEADS_FIRST),
 	BACKWARD("aten::_scaled_dot_product_cudnn_attention_backward", 1, 14, 8, NOWHERE,
 		HEADS_FIRST),
-	FORWARD("aten::_flash_attention_forward", 0, 8, NOWHERE, 3, SEQUENCE_FIRST),
-	BACKWARD("aten::_flash_attention_backward", 1, 11, NOWHERE, 6, SEQUENCE_FIRST),
-	FORWARD("aten::_efficient_attention_forward", 0, 9, 3, 4, SEQUENCE_FIRST),
-	BACKWARD("aten::_efficient_attention_backward", 1, 14, 4, 6, SEQUENCE_FIRST),
+	FORWARD("aten::_flash_attention_forward", 0, 8, NOWHERE, 3, SEQUENCE_FIRST, 5),
+	BACKWARD("aten::_flash_attention_backward", 1, 11, NOWHERE, 6, SEQUENCE_FIRST, 8),
+	FORWARD("aten::_efficient_attention_forward", 0, 9, 3, 4, SEQUENCE_FIRST, 6),
+	BACKWARD("aten::_efficient_attention_backward", 1, 14, 4, 6, SEQUENCE_FIRST, 8),
 	FORWARD("flash_attn::_flash_attn_forward", 0, 5, NOWHERE, NOWHERE, SEQUENCE_FIRST),
 	BACKWARD("flash_attn::_flash_attn_backward", 1, 11, NOWHERE, NOWHERE, SEQUENCE_FIRST),
-	FORWARD("flash_attn::_flash_attn_varlen_forward", 0, 9, NOWHERE, 3, SEQUENCE_FIRST),
-	BACKWARD("flash_attn::_flash_attn_varlen_backward", 1, 15, NOWHERE, 9, SEQUENCE_FIRST),
+	FORWARD("flash_attn::_flash_attn_varlen_forward", 0, 9, NOWHERE, 3, SEQUENCE_FIRST, 5),
+	BACKWARD("flash_attn::_flash_attn_varlen_backward", 1, 15, NOWHERE, 9, SEQUENCE_FIRST, 11),
 	FORWARD("FlashAttnFunc", 0, 5, NOWHERE, NOWHERE, SEQUENCE_FIRST),
-	FORWARD("FlashAttnVarlenFunc", 0, 9, NOWHERE, 3, SEQUENCE_FIRST),
+	FORWARD("FlashAttnVarlenFunc", 0, 9, NOWHERE, 3, SEQUENCE_FIRST, 5),
+	FORWARD("flash_attn_3::fwd", 0, 24, NOWHERE, 7, SEQUENCE_FIRST, 12),
+	FORWARD("aiter::_flash_attn_forward", 0, 5, NOWHERE, NOWHERE, SEQUENCE_FIRST),
+	FORWARD("aiter::mha_fwd", 0, 5, NOWHERE, NOWHERE, SEQUENCE_FIRST),
+	FORWARD("aiter::fmha_v3_fwd", 0, 5, NOWHERE, NOWHERE, SEQUENCE_FIRST),
+	FORWARD("aiter::mha_varlen_fwd", 0, 12, NOWHERE, 3, SEQUENCE_FIRST, 5),
+	FORWARD("aiter::fmha_v3_varlen_fwd", 0, 12, NOWHERE, 3, SEQUENCE_FIRST, 5),
+	BACKWARD("aiter::mha_bwd", 1, 8, NOWHERE, NOWHERE, SEQUENCE_FIRST),
+	BACKWARD("aiter::fmha_v3_bwd", 1, 8, NOWHERE, NOWHERE, SEQUENCE_FIRST),
+	BACKWARD("aiter::_flash_attn_backward", 1, 12, NOWHERE, NOWHERE, SEQUENCE_FIRST),
 	ATTENTION("aten::_scaled_dot_product_attention_math", OP_COMPOSITE, forward_cost, 0, 5, 3,
 		NOWHERE, HEADS_FIRST),
 	ATTENTION("aten::scaled_dot_product_attention", OP_COMPOSITE, forward_cost, 0, 5, 3,

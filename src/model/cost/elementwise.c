@@ -81,7 +81,7 @@ static void foreach_cost(
 	cost->bytes = op_inputs_bytes(inputs) + op_argument_bytes(inputs, 0);
 }
 
-/* The output is the first argument: silu(x) * y, of halves of the second. */
+/* The output is the first argument: silu(x) * y or gelu(x) * y, of halves of the second. */
 static void gated_cost(
 	const struct op_inputs *inputs, const struct op_formula *formula, struct op_cost *cost)
 {
@@ -102,6 +102,10 @@ static void gated_cost(
 	}
 #define VALUES(name_, inputs_) ELEMENTWISE(name_, inputs_, false)
 #define FLAGS(name_, inputs_)  ELEMENTWISE(name_, inputs_, true)
+#define GATED(name_)                                                                               \
+	{                                                                                          \
+		.name = (name_), .reach = OP_CLOSED, .cost = gated_cost                            \
+	}
 #define FOREACH(name_)                                                                             \
 	{                                                                                          \
 		.name = "aten::_foreach_" name_, .reach = OP_CLOSED, .cost = foreach_cost          \
@@ -236,8 +240,14 @@ const struct op_formula elementwise_formulas[] = {
 	FOREACH("reciprocal"),
 	FOREACH("sqrt"),
 	FOREACH("sub"),
-	{.name = "_C::silu_and_mul", .reach = OP_CLOSED, .cost = gated_cost},
-	{.name = "sgl_kernel::silu_and_mul", .reach = OP_CLOSED, .cost = gated_cost},
-	{.name = "aiter::silu_and_mul", .reach = OP_CLOSED, .cost = gated_cost},
+	GATED("_C::silu_and_mul"),
+	GATED("_C::gelu_and_mul"),
+	GATED("_C::gelu_tanh_and_mul"),
+	GATED("sgl_kernel::silu_and_mul"),
+	GATED("sgl_kernel::gelu_and_mul"),
+	GATED("sgl_kernel::gelu_tanh_and_mul"),
+	GATED("aiter::silu_and_mul"),
+	GATED("aiter::gelu_and_mul"),
+	GATED("aiter::gelu_tanh_and_mul"),
 	{0},
 };

@@ -70,5 +70,22 @@ const struct op_formula norm_formulas[] = {
 	NORM("aiter::add_rmsnorm", 1, OP_NOWHERE, 5, 5, 0),
 	NORM("sgl_kernel::rmsnorm", 1, OP_NOWHERE, 4, 4, 0),
 	NORM("sgl_kernel::fused_add_rmsnorm", 0, OP_NOWHERE, 5, 5, 2),
+	NORM("sgl_kernel::gemma_rmsnorm", 1, OP_NOWHERE, 4, 4, 0),
+	NORM("sgl_kernel::gemma_fused_add_rmsnorm", 0, OP_NOWHERE, 5, 5, 2),
+	NORM("aiter::rms_norm", 0, OP_NOWHERE, 4, 4, 1),
+	NORM("aiter::rmsnorm2d_fwd_ck", 0, OP_NOWHERE, 4, 4, 1),
+	NORM("aiter::rmsnorm2d_fwd_with_add_ck", 1, OP_NOWHERE, 5, 5, 0),
+	NORM("aiter::_groupnorm_run", 0, OP_NOWHERE, 5, 5, 1),
+	NORM("vllm::rocm_aiter_rms_norm", 0, OP_NOWHERE, 4, 4, 1),
+	NORM("vllm::rocm_aiter_rmsnorm2d_fwd_with_add", 0, OP_NOWHERE, 5, 5, 2),
+	/* And a product by the scale of the type that they make; one adds to the residual. */
+	NORM("_C::rms_norm_static_fp8_quant", 1, OP_NOWHERE, 5, 5, 0),
+	NORM("_C::fused_add_rms_norm_static_fp8_quant", 1, OP_NOWHERE, 6, 6, 1),
+	/* Which experts tokens go to: the softmax of the router's scores, or their sigmoid and a
+	 * bias, of which comparisons, no operations, choose. All outputs are inputs. */
+	NORM("_moe_C::topk_softmax", 3, OP_NOWHERE, 5, 5, 0),
+	NORM("sgl_kernel::topk_softmax", 2, OP_NOWHERE, 5, 5, 0),
+	NORM("aiter::topk_softmax", 3, OP_NOWHERE, 5, 5, 0),
+	NORM("aiter::biased_grouped_topk_hip", 0, OP_NOWHERE, 2, 2, 0),
 	{0},
 };

@@ -22,11 +22,15 @@ enum op_family {
 	OP_FAMILY_EMBEDDING, /* and other gathers */
 	OP_FAMILY_COPY,
 	OP_FAMILY_TRITON,
+	OP_FAMILY_MOE,  /* products of a mixture of experts */
+	OP_FAMILY_SCAN, /* state-space models: scans, and the convolutions before them */
 	OP_FAMILY_MAX,
 };
 
 /* "GEMM", "convolution" …, as analyses/device/category.h has them: for JSON and people. */
 const char *op_family_name(enum op_family family);
+/* Its operations are products of matrices, which devices have units for. */
+bool op_family_is_of_matrices(enum op_family family);
 
 /* What operators that it calls are. */
 enum op_reach {
@@ -35,9 +39,22 @@ enum op_reach {
 	OP_COMPOSITE, /* it is closed where none of them is */
 };
 
+/* What a figure is. Bounds are from what the inputs say, and hold whatever they do not say: how
+ * long sequences in a paged cache are, which experts tokens went to. */
+enum op_bound {
+	OP_EXACT,
+	OP_AT_LEAST,
+	OP_AT_MOST,
+	OP_BOUND_MAX,
+};
+
+/* "exact", "at_least", "at_most": for JSON. */
+const char *op_bound_name(enum op_bound bound);
+
 struct op_cost {
 	enum op_dtype dtype; /* that it computes with */
 	double flop, bytes;  /* NaN: not known */
+	enum op_bound flop_is, bytes_is;
 };
 
 #define OP_POSITIONS 7
@@ -49,6 +66,7 @@ struct op_formula {
 	uint8_t at[OP_POSITIONS]; /* where its arguments are, as its family has them */
 	void (*cost)(const struct op_inputs *inputs, const struct op_formula *formula,
 		struct op_cost *cost);
+	bool needs_batch; /* its inputs alone say too little: op_texts.batch helps */
 };
 
 /* The formula of an operator of this name; NULL: there is none. */

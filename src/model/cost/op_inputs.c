@@ -19,7 +19,7 @@ static const struct {
 	[OP_FP16] = {"fp16", 2},
 	[OP_BF16] = {"bf16", 2},
 	[OP_FP8] = {"fp8", 1},
-	[OP_FP4] = {"fp4", 0.5},
+	[OP_FP4] = {"fp4", 1},
 	[OP_INT64] = {"int64", 8},
 	[OP_INT32] = {"int32", 4},
 	[OP_INT16] = {"int16", 2},
@@ -157,6 +157,7 @@ static bool read_tensors(const struct json_text *text, struct op_argument *argum
 		if (status != JSON_OK || !read_sizes(&item, &tensor))
 			return false;
 		argument->elements += op_tensor_elements(&tensor);
+		argument->tensors++;
 	}
 	return status == JSON_DONE;
 }
@@ -230,6 +231,8 @@ bool op_inputs_read(struct op_inputs *inputs, const struct op_texts *texts)
 	enum json_status status[ARRAY_SIZE(all)];
 
 	memset(inputs, 0, sizeof(*inputs));
+	inputs->batch = texts->batch;
+	inputs->list_bytes = texts->list_bytes;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		readers[i] = reader_of(all[i]);
 		status[i] = all[i]->length ? json_reader_enter(&readers[i], '[') : JSON_BAD;

@@ -20,7 +20,7 @@ enum op_dtype {
 	OP_FP16,
 	OP_BF16,
 	OP_FP8,
-	OP_FP4, /* two in a byte */
+	OP_FP4, /* elements of one byte, two numbers in each */
 	OP_INT64,
 	OP_INT32,
 	OP_INT16,
@@ -65,21 +65,37 @@ enum op_argument_kind {
 struct op_argument {
 	enum op_argument_kind kind;
 	struct op_tensor tensor;
-	/* Of a list: elements of all tensors, and their type where all have one. */
+	/* Of a list: its tensors, elements of all of them, and their type where all have one. */
+	unsigned tensors;
 	double elements;
 	enum op_dtype dtype;
 	struct json_text
 		value; /* concrete, without quotes; empty: not known. In the texts given. */
 };
 
+/*
+ * What a serving engine computes at once, as its annotation around operators says (op_batch.h): of
+ * all sequences together the tokens whose queries are computed, the tokens that they look at, and
+ * the pairs of both.
+ */
+struct op_batch {
+	double queries, keys, pairs;
+	bool is_least; /* keys and pairs: it is as many at least */
+	enum op_dtype cache_dtype;
+};
+
 struct op_inputs {
 	struct op_argument arguments[OP_ARGUMENTS]; /* those behind `count` are OP_NOTHING */
 	unsigned count;
+	const struct op_batch *batch; /* NULL: it is not known */
+	unsigned list_bytes;          /* of an element of a list without a type; 0: not known */
 };
 
 /* JSON arrays, one item for each argument; an empty text where the trace has none. */
 struct op_texts {
 	struct json_text dims, types, strides, values;
+	const struct op_batch *batch; /* of formulas that need it; may be NULL */
+	unsigned list_bytes;          /* of elements of lists, as a kernel's name has it, or 0 */
 };
 
 /* False: no sizes, or not understood. Without types all that has sizes is a tensor. */

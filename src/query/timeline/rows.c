@@ -14,7 +14,8 @@ static bool is_python(const struct trace_event *event)
 /* What has no time of its own is a counter's value. */
 static bool is_shown(const struct trace_event *event)
 {
-	return event->category != TRACE_CPU_INSTANT || event->detail == MODEL_NONE;
+	return !event->is_capture &&
+	       (event->category != TRACE_CPU_INSTANT || event->detail == MODEL_NONE);
 }
 
 static struct lane_slice slice_of(
@@ -106,7 +107,7 @@ static void look_at(const struct trace *trace, const struct trace_track *track, 
 		const struct trace_event *event =
 			&trace->events.items[trace->rows.items[track->first + i]];
 
-		*ret_python |= is_python(event);
+		*ret_python |= is_python(event) && is_shown(event);
 		*ret_rows |= !is_python(event) && is_shown(event);
 	}
 }

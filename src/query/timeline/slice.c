@@ -95,6 +95,18 @@ static void add_collective(struct json_writer *json, const struct trace *trace, 
 	detail_text(json, "ranks", trace_text(trace, collective->group_ranks));
 }
 
+/* What the driver said of the launch. */
+static void add_launch(struct json_writer *json, const struct model_device_work *recorded)
+{
+	if (!recorded)
+		return;
+	if (recorded->submit_ns)
+		detail_amount(json, "submitted before", "ns",
+			recorded->start_ns - MIN(recorded->submit_ns, recorded->start_ns));
+	if (recorded->has_priority)
+		detail_number(json, "priority", recorded->priority);
+}
+
 static void add_work(struct json_writer *json, const struct trace *trace,
 	const struct trace_event *event, const struct trace_work *work)
 {
@@ -112,6 +124,7 @@ static void add_work(struct json_writer *json, const struct trace *trace,
 	detail_amount(json, "graph", "count", work->graph);
 	detail_amount(json, "graph node", "count", work->graph_node);
 	detail_text(json, "waits by", trace_text(trace, work->sync_kind));
+	add_launch(json, trace_recorded_work(trace, work));
 	/* Some files say 0 for what they do not know. */
 	if (work->queued_ns > 0 &&
 		!__builtin_sub_overflow(event->start_ns, work->queued_ns, &wait_ns) && wait_ns > 0)

@@ -53,9 +53,15 @@ static int64_t first_start(const struct trace *trace)
 	int64_t first_ns = INT64_MAX;
 
 	array_foreach (&trace->tracks, track) {
-		if (track->count)
-			first_ns = MIN(first_ns,
-				trace->events.items[trace->rows.items[track->first]].start_ns);
+		for (uint32_t i = 0; i < track->count; i++) {
+			const struct trace_event *event =
+				&trace->events.items[trace->rows.items[track->first + i]];
+
+			if (event->is_capture)
+				continue;
+			first_ns = MIN(first_ns, event->start_ns);
+			break;
+		}
 	}
 	return first_ns;
 }

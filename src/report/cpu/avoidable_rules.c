@@ -102,6 +102,47 @@ static void say_gil(const struct avoidable_finding *finding, struct strbuf *text
 		thread->name);
 }
 
+/* Where no thread runs meanwhile, it is not a lock that is held for long by who computes. */
+#define LOCK_RUNNER 0.6
+
+static bool has_lock_runner(const struct avoidable_finding *finding)
+{
+	const struct avoidable_uses *uses = finding->uses;
+
+	return uses->lock_runner != MODEL_NONE &&
+	       (double)uses->lock_runner_ns >= LOCK_RUNNER * (double)finding->time_ns;
+}
+
+static void say_lock(const struct avoidable_finding *finding, struct strbuf *text)
+{
+	const struct avoidable_uses *uses = finding->uses;
+	const struct model_thread *thread = &finding->model->threads.items[uses->lock_runner];
+	double ran = (double)uses->lock_runner_ns / (double)finding->time_ns;
+
+	strbuf_addf(text, "%.0f %% of the time in which threads could run (", 100 * finding->share);
+	format_duration(text, finding->time_ns);
+	strbuf_addf(text,
+		") is waiting for a lock, %.0f %% of it while thread %u (%s) ran or had no CPU",
+		fmin(100 * ran, 100), thread->tid, thread->name);
+}
+
+/* Who waits ran, too, while others waited: they take turns. A lock that is a signal, which idle
+ * workers wait for, has no such turns. */
+static bool has_turns(const struct avoidable_finding *finding)
+{
+	return finding->use->threads >= 2 &&
+	       (double)finding->uses->python_lock_ran_ns >= LOCK_RUNNER * (double)finding->time_ns;
+}
+
+static void say_python_lock(const struct avoidable_finding *finding, struct strbuf *text)
+{
+	strbuf_addf(text, "%.0f %% of the time in which threads could run (", 100 * finding->share);
+	format_duration(text, finding->time_ns);
+	strbuf_addf(text,
+		") is waiting for a threading.Lock, of %u threads that wait for one another",
+		finding->use->threads);
+}
+
 /* ---- the rules ---- */
 
 #define PAGE "docs/record.md#what-to-change"
@@ -229,6 +270,39 @@ const struct avoidable_rule avoidable_rules[AVOIDABLE_MAX] = {
 		.help = "Give DataLoader more of them (num_workers), let them load further ahead "
 			"(prefetch_factor), or make loading cheaper.",
 		.docs = PAGE},
+	[AVOIDABLE_LOCK_WAIT] = {.id = "lock_wait",
+		.needs = AVOIDABLE_NEEDS_WAITING,
+		.base = AVOIDABLE_OF_WANTED,
+		.min_share = 0.25,
+		.min_ns = NS_PER_S,
+		.holds = has_lock_runner,
+		.has_line = true,
+		.say = say_lock,
+		.help = "Compute before taking the lock, hold it for what is shared alone, or have "
+			"several (one for each part of the data).",
+		.docs = PAGE},
+	[AVOIDABLE_PYTHON_LOCK_WAIT] = {.id = "python_lock_wait",
+		.needs = AVOIDABLE_NEEDS_WAITING,
+		.base = AVOIDABLE_OF_WANTED,
+		.min_share = 0.25,
+		.min_ns = NS_PER_S,
+		.holds = has_turns,
+		.has_line = true,
+		.say = say_python_lock,
+		.help = "Compute before taking the lock, hold it for what is shared alone, or have "
+			"several (one for each part of the data).",
+		.docs = PAGE},
+	[AVOIDABLE_LOOP_WAIT] = {.id = "blocked_event_loop",
+		.needs = AVOIDABLE_NEEDS_WAITING,
+		.base = AVOIDABLE_OF_DURATION,
+		.min_share = 0.2,
+		.min_ns = NS_PER_S,
+		.has_line = true,
+		.what = "is waiting in a callback of asyncio's event loop, which runs nothing else "
+			"meanwhile",
+		.help = "Await it (asyncio.sleep, an asynchronous client), or do it in a thread "
+			"(asyncio.to_thread).",
+		.docs = PAGE},
 	[AVOIDABLE_QUOTA] = {.id = "cpu_quota",
 		.base = AVOIDABLE_OF_WANTED,
 		.min_share = 0.1,
@@ -266,8 +340,8 @@ static uint64_t whole_of(const struct avoidable_finding *finding)
 		return finding->uses->running_ns;
 	case AVOIDABLE_OF_WANTED:
 		return finding->uses->running_ns + finding->use->time_ns;
-	case AVOIDABLE_OF_DURATION:
-		return model_duration_ns(finding->model);
+	case AVOIDABLE_OF_DURATION: /* of each thread that has it: ranks have one each */
+		return model_duration_ns(finding->model) * MAX(finding->use->threads, 1U);
 	}
 	return 0;
 }
@@ -359,6 +433,8 @@ void avoidable_say(const struct avoidable_finding *finding, struct strbuf *text)
 	} else {
 		strbuf_addf(text, "%.0f %% of the %s (", 100 * finding->share, bases[rule->base]);
 		format_duration(text, finding->time_ns);
+		if (rule->base == AVOIDABLE_OF_DURATION && finding->use->threads > 1)
+			strbuf_addf(text, " of %u threads together", finding->use->threads);
 		strbuf_addf(text, ") %s", rule->what);
 	}
 	add_leaf(finding, text);

@@ -2,6 +2,7 @@
 /* The rows of each dimension of samples: what their columns are, and what fills them. */
 #include "report/cpu/dimensions.h"
 
+#include "model/format.h"
 #include "model/kinds.h"
 
 #define NAME_COLUMNS 24
@@ -11,7 +12,7 @@
 /* Of those in which self and total are one. */
 #define ONLY_TOTAL                                                                                 \
 	REPORT_WEIGHT_KEYS("self"),                                                                \
-		REPORT_WEIGHT_COLUMNS("total", "Share", "Time", "Count", "Energy")
+		REPORT_WEIGHT_COLUMNS("total", "Share", "Time", "Count", "Energy", "Bytes")
 
 #define RANK_COLUMN                                                                                \
 	{                                                                                          \
@@ -285,6 +286,17 @@ static void add_rank(struct result *result, uint32_t rank)
 	result_known(result, rank != MODEL_NONE, rank);
 }
 
+/* As the table shows it. */
+static void add_command(struct result *result, const char *command)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (command)
+		format_command(&text, command);
+	strbuf_inherit_status(&result->texts, &text);
+	result_text(result, command ? strbuf_cstr(&text) : NULL);
+}
+
 static void add_process(
 	struct result *result, const struct model *model, const struct breakdown_row *row)
 {
@@ -298,7 +310,7 @@ static void add_process(
 	result_u64(result, process->pid);
 	result_known(result, process->parent_pid != 0, process->parent_pid);
 	result_text(result, process->name);
-	result_text(result, row->merged ? NULL : process->command_line);
+	add_command(result, row->merged ? NULL : process->command_line);
 	result_text(result, process->command_line);
 	result_text(result, process->cgroup);
 	result_u64(result, 1 + (uint64_t)row->merged);
@@ -337,7 +349,7 @@ static void add_class(struct result *result, uint32_t class)
 static void add_gil(struct result *result, uint32_t gil)
 {
 	static const char *const meanings[WIRE_GIL_MAX] = {
-		[WIRE_GIL_NONE] = "no Python thread, or not known",
+		[WIRE_GIL_NONE] = "no Python thread, a build without the lock, or not known",
 		[WIRE_GIL_HELD] = "ran with the lock: no other thread of the process ran Python",
 		[WIRE_GIL_WAITING] = "waited for the lock",
 		[WIRE_GIL_RELEASED] = "ran without the lock, in native code",

@@ -74,6 +74,7 @@ static const struct report_column columns[] = {
 		.help = "these three: in stacks without your code"},
 	{.key = "other_time_ns", .kind = REPORT_NS},
 	{.key = "other_energy_uj", .kind = REPORT_COUNT},
+	{.key = "other_bytes", .kind = REPORT_BYTES},
 	{.key = "lines", .kind = REPORT_OBJECT, .shape = &lines_shape},
 	{.key = "functions", .kind = REPORT_OBJECT, .shape = &functions_shape},
 };
@@ -85,7 +86,8 @@ static void add_figures(struct result *result, const struct model *model,
 	const struct own_code *own, const struct own_code_row *row)
 {
 	/* Beside times, where there is energy at all. */
-	bool has_joules = model->energy_intervals.count && !model->counts_energy;
+	bool has_joules =
+		model->energy_intervals.count && !model->counts_energy && !model->counts_bytes;
 
 	report_add_weight(result, model, own->samples, row->self_samples, row->self_uncertainty);
 	report_add_weight(result, model, own->samples, row->total_samples, row->total_uncertainty);
@@ -234,6 +236,7 @@ static int make(struct result *result, const struct report_input *input)
 	result_known(result, !model->unit_ns, own.others);
 	result_known(result, model_has_time(model), own.others * model_sample_weight_ns(model));
 	result_known(result, model->counts_energy, own.others);
+	result_known(result, model->counts_bytes, own.others);
 	r = add_tables(result, input, &own, tables);
 	if (r < 0)
 		return r;

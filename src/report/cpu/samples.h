@@ -6,10 +6,10 @@
 #include "report/section.h"
 
 /*
- * Share, time, count and energy of samples, as self or as total. The terminal shows the one of
- * time, count and energy that is known.
+ * Share, time, count, energy and bytes of samples, as self or as total. The terminal shows the one
+ * of time, count, energy and bytes that is known.
  */
-#define REPORT_WEIGHT_COLUMNS(name, share, time, count, energy)                                    \
+#define REPORT_WEIGHT_COLUMNS(name, share, time, count, energy, bytes)                             \
 	{.key = name "_share", .title = (share), .kind = REPORT_SHARE},                            \
 		{.key = name "_time_ns",                                                           \
 			.title = (time),                                                           \
@@ -24,6 +24,11 @@
 			.kind = REPORT_COUNT,                                                      \
 			.help = "microjoules, with --weight energy; else null"},                   \
 		{.title = (energy), .kind = REPORT_JOULES, .hide = REPORT_HIDE_UNKNOWN},           \
+		{.key = name "_bytes",                                                             \
+			.title = (bytes),                                                          \
+			.kind = REPORT_BYTES,                                                      \
+			.hide = REPORT_HIDE_UNKNOWN,                                               \
+			.help = "with --weight gpu-bytes; else null"},                             \
 		{.key = name "_energy_uncertainty_uj",                                             \
 			.kind = REPORT_COUNT,                                                      \
 			.help = "one standard uncertainty, in microjoules; null: not known"},      \
@@ -33,20 +38,23 @@
 		.help = "why it is not known"                                                      \
 	}
 #define REPORT_SELF_COLUMNS                                                                        \
-	REPORT_WEIGHT_COLUMNS("self", "Self", "Self time", "Self count", "Self energy")
+	REPORT_WEIGHT_COLUMNS(                                                                     \
+		"self", "Self", "Self time", "Self count", "Self energy", "Self bytes")
 #define REPORT_TOTAL_COLUMNS                                                                       \
-	REPORT_WEIGHT_COLUMNS("total", "Total", "Total time", "Total count", "Total energy")
+	REPORT_WEIGHT_COLUMNS(                                                                     \
+		"total", "Total", "Total time", "Total count", "Total energy", "Total bytes")
 /* The same in JSON only. */
 #define REPORT_WEIGHT_KEYS(name)                                                                   \
 	{.key = name "_share", .kind = REPORT_SHARE}, {.key = name "_time_ns", .kind = REPORT_NS}, \
 		{.key = name "_samples", .kind = REPORT_COUNT}, {.kind = REPORT_COUNT},            \
 		{.key = name "_energy_uj", .kind = REPORT_COUNT}, {.kind = REPORT_JOULES},         \
+		{.key = name "_bytes", .kind = REPORT_BYTES},                                      \
 		{.key = name "_energy_uncertainty_uj", .kind = REPORT_COUNT},                      \
 		{.kind = REPORT_JOULES},                                                           \
 	{                                                                                          \
 		.key = name "_energy_uncertainty_reason", .kind = REPORT_TEXT                      \
 	}
-#define REPORT_WEIGHT_COUNT 9
+#define REPORT_WEIGHT_COUNT 10
 void report_add_weight(struct result *result, const struct model *model, uint64_t all,
 	uint64_t samples, struct energy_uncertainty uncertainty);
 

@@ -17,7 +17,7 @@ static const struct report_column path_columns[] = {
 const struct report_shape report_path_shape = REPORT_SHAPE(path_columns);
 
 static const struct report_column listing_columns[] = {
-	REPORT_WEIGHT_COLUMNS("self", "Share", "Time", "Count", "Energy"),
+	REPORT_WEIGHT_COLUMNS("self", "Share", "Time", "Count", "Energy", "Bytes"),
 	{.title = "Function", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 30},
 	{.title = "Module", .kind = REPORT_TEXT, .is_dim = true, .shrinks_to = 8, .largest = 24},
 };

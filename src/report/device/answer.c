@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer: where the time of devices went, why they were idle, what would help. */
 #include <errno.h>
+#include <string.h>
 
-#include "analyses/cpu/charge.h"
-#include "analyses/device/launched_by.h"
 #include "analyses/program/summary.h"
+#include "analyses/program/trace_frames.h"
 #include "model/format.h"
 #include "model/shorten.h"
 #include "report/columns.h"
+#include "report/device/advice.h"
 #include "report/sections.h"
 
-#define TOP_KERNELS  3
-#define NAME_COLUMNS 48
+#define TOP_KERNELS 3
 
 static const struct report_column cause_columns[] = {
 	{.key = "cause", .kind = REPORT_TEXT},
@@ -46,6 +46,10 @@ static const struct report_column columns[] = {
 		.shape = &columns_communication_shape,
 		.help = "how many there are, by how they were recognised"},
 	{.key = "idle_ns", .kind = REPORT_NS},
+	{.key = "startup_idle_ns",
+		.kind = REPORT_NS,
+		.help = "before the first work of each, from the first row of a thread on: no part "
+			"of kernel_time_ns and idle_ns"},
 	{.key = "idle_by_cause_ns", .kind = REPORT_MAP, .shape = &cause_shape},
 	{.key = "launches", .kind = REPORT_COUNT},
 	{.key = "launches_shorter_than_call", .kind = REPORT_COUNT},
@@ -58,11 +62,6 @@ static const struct report_column columns[] = {
 		.help = "null: none blocked"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
-
-static double percent(int64_t part, int64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
 
 /* ---- the figures ---- */
 
@@ -109,6 +108,7 @@ static void add_figures(struct result *result, const struct trace_report *report
 	result_i64(result, summary->only_memory_ns);
 	columns_add_communication(result, summary->communication_works);
 	result_i64(result, summary->idle_ns);
+	result_i64(result, summary->startup.idle_ns);
 	result_open(result);
 	for (int i = 0; i < DEVICE_IDLE_CAUSE_MAX; i++) {
 		result_text(result, device_idle_cause_name((enum device_idle_cause)i));
@@ -142,18 +142,19 @@ static void add_time(struct result *result, const struct trace_report *report,
 			"they",
 			summary->devices);
 	}
-	strbuf_addf(&text, " computed for %.1f %%", percent(summary->compute_ns, summary->span_ns));
+	strbuf_addf(&text, " computed for %.1f %%",
+		report_percent(summary->compute_ns, summary->span_ns));
 	if (summary->only_communication_ns)
 		strbuf_addf(&text, ", only communicated for %.1f %%",
-			percent(summary->only_communication_ns, summary->span_ns));
+			report_percent(summary->only_communication_ns, summary->span_ns));
 	if (summary->only_memory_ns)
 		strbuf_addf(&text, ", only copied for %.1f %%",
-			percent(summary->only_memory_ns, summary->span_ns));
+			report_percent(summary->only_memory_ns, summary->span_ns));
 	strbuf_addf(&text, " and %s idle for %.1f %%.", summary->devices == 1 ? "was" : "were",
-		percent(summary->idle_ns, summary->span_ns));
+		report_percent(summary->idle_ns, summary->span_ns));
 	if (summary->communication_ns)
 		strbuf_addf(&text, " Of the communication, %.1f %% ran beside computing.",
-			percent(summary->communication_beside_compute_ns,
+			report_percent(summary->communication_beside_compute_ns,
 				summary->communication_ns));
 	result_say(result, 2, &text);
 	strbuf_clear(&text);
@@ -162,6 +163,39 @@ static void add_time(struct result *result, const struct trace_report *report,
 	strbuf_add(&text, ". --comm-kernels adds names.");
 	if (summary->communication_ns)
 		result_say(result, 2, &text);
+}
+
+#define MIN_STARTUP_PERCENT 5 /* of the time until the last work */
+
+/* "Before its first work it was idle for 28 s more, …: most of it in cudaMemcpy (20 s)". */
+static void add_startup(struct result *result, const struct trace_report *report,
+	const struct trace_summary *summary)
+{
+	const struct startup *startup = &summary->startup;
+	bool is_one = summary->devices == 1;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const struct trace *trace;
+
+	if (report_percent(startup->idle_ns, trace_add_ns(startup->idle_ns, summary->span_ns)) <
+		MIN_STARTUP_PERCENT)
+		return;
+	strbuf_addf(&text, "Before %s first work %s idle for ", is_one ? "its" : "their",
+		is_one ? "it was" : "they were");
+	format_duration(&text, (uint64_t)startup->idle_ns / summary->devices);
+	strbuf_addf(&text,
+		"%s more, from the first row of a thread on: no figure of idle time "
+		"has that.",
+		is_one ? "" : " (mean)");
+	if (startup->view != MODEL_NONE) {
+		trace = report->views[startup->view].trace;
+		strbuf_add(&text, " The host was longest in ");
+		shorten_name(&text, trace_text(trace, trace->events.items[startup->row].name),
+			ADVICE_NAME_COLUMNS);
+		strbuf_add(&text, " (");
+		format_duration(&text, (uint64_t)startup->row_ns);
+		strbuf_add(&text, ").");
+	}
+	result_say(result, 2, &text);
 }
 
 /* "Idle least: rank 3, 12.1 %; most: rank 0, 60.2 %." */
@@ -188,7 +222,7 @@ static void add_causes(struct result *result, const struct trace_summary *summar
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
-		double share = percent(summary->idle_by_cause_ns[cause], summary->idle_ns);
+		double share = report_percent(summary->idle_by_cause_ns[cause], summary->idle_ns);
 
 		if (share < 1)
 			continue;
@@ -196,6 +230,37 @@ static void add_causes(struct result *result, const struct trace_summary *summar
 			device_idle_cause_meaning((enum device_idle_cause)cause));
 	}
 	if (!text.length && strbuf_status(&text) == 0)
+		return;
+	strbuf_add_char(&text, '.');
+	result_say(result, 2, &text);
+}
+
+/* "Of your Python functions it was in step (train.py:12) (62.0 %), …". */
+static void add_pythons(struct result *result, const struct idle_rows *waits)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	size_t shown = 0;
+
+	for (size_t i = 0; shown < TOP_KERNELS && i < waits->pythons.count; i++) {
+		const struct idle_python *python = &waits->pythons.items[i];
+		int64_t time_ns = python->time_ns;
+		bool is_known = false;
+
+		for (size_t k = 0; k < waits->pythons.count; k++) {
+			const struct idle_python *other = &waits->pythons.items[k];
+
+			if (k == i || strcmp(other->name, python->name) != 0)
+				continue;
+			is_known |= k < i;
+			time_ns += other->time_ns;
+		}
+		if (is_known)
+			continue;
+		strbuf_add(&text, shown++ ? ", " : "Of your Python functions it was in ");
+		trace_frames_describe_python(python->name, &text);
+		strbuf_addf(&text, " (%.1f %%)", report_percent(time_ns, waits->host_ns));
+	}
+	if (!shown)
 		return;
 	strbuf_add_char(&text, '.');
 	result_say(result, 2, &text);
@@ -222,15 +287,16 @@ static int add_host(struct result *result, const struct trace_report *report,
 			continue;
 		strbuf_add(&text, shown++ ? ", " : "Meanwhile the host was in ");
 		if (row->name)
-			shorten_name(&text, row->name, NAME_COLUMNS);
+			shorten_name(&text, row->name, ADVICE_NAME_COLUMNS);
 		else
 			strbuf_add(&text, "code that is not in the trace");
-		strbuf_addf(&text, " (%.1f %%)", percent(row->time_ns, waits->host_ns));
+		strbuf_addf(&text, " (%.1f %%)", report_percent(row->time_ns, waits->host_ns));
 	}
 	if (!shown)
 		return 0;
 	strbuf_add(&text, ": --by host has them all.");
 	result_say(result, 2, &text);
+	add_pythons(result, waits);
 	return 0;
 }
 
@@ -254,7 +320,7 @@ static void add_block(struct result *result, const struct trace_report *report,
 	if (block->op != MODEL_NONE) {
 		strbuf_add(&text, ", in ");
 		shorten_name(&text, trace_text(trace, trace->events.items[block->op].name),
-			NAME_COLUMNS);
+			ADVICE_NAME_COLUMNS);
 	}
 	if (block->python != MODEL_NONE)
 		strbuf_addf(&text, ", from %s",
@@ -272,213 +338,13 @@ static int add_kernels(struct result *result, const struct trace_report *report)
 		return -ENOMEM;
 	for (size_t i = 0; i < MIN(ranks->rows.count, (size_t)TOP_KERNELS); i++) {
 		strbuf_add(&text, i ? ", " : "Most of the work: ");
-		shorten_kernel(&text, ranks->rows.items[i].name, NAME_COLUMNS);
+		shorten_kernel(&text, ranks->rows.items[i].name, ADVICE_NAME_COLUMNS);
 		strbuf_addf(&text, " (%.1f %%)",
-			percent(ranks->rows.items[i].total_ns, ranks->total_ns));
+			report_percent(ranks->rows.items[i].total_ns, ranks->total_ns));
 	}
 	strbuf_add_char(&text, '.');
 	result_say(result, 2, &text);
 	return 0;
-}
-
-/* ---- what would help ---- */
-
-static const struct {
-	enum trace_advice advice;
-	const char *text;
-	const char *of_xla; /* NULL: the same */
-} advices[] = {
-	{TRACE_ADVICE_LAUNCH_BOUND,
-		"Launch-bound: most kernels take less than their launch, and GPUs idle for the "
-		"next one. Fuse kernels (torch.compile), give each more work, or launch them "
-		"together as a CUDA graph.",
-		"Launch-bound: most kernels take less than their launch, and GPUs idle for the "
-		"next one. Put more of the program under one jax.jit, give each call more work, or "
-		"have XLA launch kernels together (--xla_gpu_enable_command_buffer)."},
-	{TRACE_ADVICE_HOST_BOUND,
-		"GPUs wait for the program. Look at what the host was doing: load data in other "
-		"processes, avoid calls that wait for the device (.item(), .cpu(), synchronize), "
-		"and launch ahead.",
-		"GPUs wait for the program. Look at what the host was doing: load data in other "
-		"processes, put the step under one jax.jit, avoid reading results "
-		"(float(), np.asarray, block_until_ready) in the loop, and compile once: shapes "
-		"that change compile again."},
-	{TRACE_ADVICE_BLOCKING,
-		"Calls that block keep the program from launching: copy from pinned memory with "
-		"non_blocking=True, read results later or less often (.item(), .cpu(), print), "
-		"avoid synchronize, allocate before the loop.",
-		"Calls that block keep the program from launching: read results later or less "
-		"often (float(), np.asarray, print, block_until_ready), and put data on the device "
-		"ahead (jax.device_put)."},
-	{TRACE_ADVICE_SHORT_GAPS,
-		"The time goes into the gaps between launched kernels: use fewer and larger "
-		"kernels (torch.compile), or a CUDA graph.",
-		"The time goes into the gaps between launched kernels: put more under one "
-		"jax.jit, and have XLA launch kernels together "
-		"(--xla_gpu_enable_command_buffer)."},
-	{TRACE_ADVICE_NO_LAUNCHES,
-		"The trace does not show why GPUs were idle, because it lacks the calls that "
-		"launched their work: record with ProfilerActivity.CPU, too.",
-		"The trace does not show why GPUs were idle, because it lacks the calls that "
-		"launched their work: trace with host_tracer_level=2 or more "
-		"(jax.profiler.ProfileOptions)."},
-	{TRACE_ADVICE_DEPENDENCIES,
-		"GPUs are idle although work was launched: the work waits for events, or for other "
-		"streams. See the critical path."},
-	{TRACE_ADVICE_COMMUNICATION,
-		"Communication does not overlap with computing: start it earlier and in larger "
-		"pieces, and look for the rank that the others wait for."},
-	{TRACE_ADVICE_COPIES,
-		"Copies do not overlap with computing: copy less, from pinned memory "
-		"(pin_memory, non_blocking), on a separate stream.",
-		"Copies do not overlap with computing: put data on the device ahead "
-		"(jax.device_put), and donate arguments (donate_argnums) in place of copying."},
-	{TRACE_ADVICE_PAGEABLE,
-		"Copies go through memory that is not pinned: the driver copies them twice, and "
-		"the call waits. Use pinned memory (DataLoader(pin_memory=True), "
-		"tensor.pin_memory(), cudaHostAlloc) and non_blocking=True.",
-		"Copies go through memory that is not pinned: put data on the device ahead "
-		"(jax.device_put), and donate arguments (donate_argnums) in place of copying."},
-	{TRACE_ADVICE_KERNELS,
-		"GPUs compute nearly all of the time: use faster kernels, lower precision, or less "
-		"work."},
-};
-
-static void add_place(struct strbuf *text, const struct model *model, uint32_t index)
-{
-	const struct model_frame *frame = &model->frames.items[index];
-
-	model_frame_name(model, index, text);
-	if (frame->line)
-		strbuf_addf(text, " (%s:%u)", frame->source_file, frame->line);
-}
-
-/* Of all ranks the one with most of it. */
-static int find_launcher(const struct trace_report *report, const struct launched_work *wanted,
-	struct launched_by *ret_most, const struct trace_view **ret_view)
-{
-	int r = 0;
-
-	*ret_most = (struct launched_by){.frame = MODEL_NONE};
-	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		struct launched_by most;
-
-		r = launched_by_find(&most, &report->views[i], wanted);
-		if (r == 0 && most.time_ns > ret_most->time_ns) {
-			*ret_most = most;
-			*ret_view = &report->views[i];
-		}
-	}
-	return r;
-}
-
-/* "Most of it (71 %) is launched by train_step (train.py:12)." */
-static int add_launcher(
-	struct strbuf *text, const struct trace_report *report, const struct launched_work *wanted)
-{
-	const struct trace_view *view = NULL;
-	struct launched_by most;
-	int r = find_launcher(report, wanted, &most, &view);
-
-	if (r < 0 || !view)
-		return r;
-	strbuf_addf(
-		text, " %.0f %% of its time is launched by ", percent(most.time_ns, most.all_ns));
-	if (most.frame != MODEL_NONE)
-		add_place(text, view->trace->recorded, most.frame);
-	else
-		shorten_name(text, most.name, NAME_COLUMNS);
-	strbuf_add_char(text, '.');
-	return 0;
-}
-
-/* Where the launching threads were: the line that samples saw most, or the operator. */
-static int add_host_place(struct strbuf *text, const struct report_input *input, bool is_blocked)
-{
-	const struct idle_rows *rows = trace_results_idle_rows(input->trace->results);
-
-	if (!rows)
-		return -ENOMEM;
-	array_foreach (&rows->rows, row) {
-		if (!idle_row_is_host(row) || (row->cause == DEVICE_IDLE_BLOCKED) != is_blocked ||
-			(row->frame == MODEL_NONE && !row->name))
-			continue;
-		strbuf_add(text, " Most of it is in ");
-		if (row->frame != MODEL_NONE)
-			add_place(text, input->view->model, row->frame);
-		else
-			shorten_name(text, row->name, NAME_COLUMNS);
-		strbuf_add_char(text, '.');
-		break;
-	}
-	return 0;
-}
-
-static int add_culprit(
-	struct strbuf *text, const struct report_input *input, enum trace_advice advice)
-{
-	switch (advice) {
-	case TRACE_ADVICE_LAUNCH_BOUND:
-		return add_launcher(text, input->trace,
-			&(struct launched_work){.kinds = 1U << TRACE_COMPUTE, .short_only = true});
-	case TRACE_ADVICE_KERNELS:
-		return add_launcher(
-			text, input->trace, &(struct launched_work){.kinds = 1U << TRACE_COMPUTE});
-	case TRACE_ADVICE_COPIES:
-	case TRACE_ADVICE_PAGEABLE:
-		return add_launcher(
-			text, input->trace, &(struct launched_work){.kinds = 1U << TRACE_MEMORY});
-	case TRACE_ADVICE_COMMUNICATION:
-		return add_launcher(text, input->trace,
-			&(struct launched_work){.kinds = 1U << TRACE_COMMUNICATION});
-	case TRACE_ADVICE_HOST_BOUND:
-	case TRACE_ADVICE_BLOCKING:
-		return add_host_place(text, input, advice == TRACE_ADVICE_BLOCKING);
-	default:
-		return 0;
-	}
-}
-
-static const char *advice_text(const struct trace_report *report, size_t index)
-{
-	bool is_xla = report->count && trace_is_xla(report->views->trace);
-
-	return is_xla && advices[index].of_xla ? advices[index].of_xla : advices[index].text;
-}
-
-static int add_advice(struct result *result, const struct report_input *input,
-	const struct trace_summary *summary)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(advices); i++) {
-		enum trace_advice advice = advices[i].advice;
-		int64_t saves_ns = trace_summary_saves_ns(summary, advice);
-		const struct result_advice known = {
-			.id = trace_advice_name(advice),
-			.saves_ns = saves_ns ? (uint64_t)saves_ns : REPORT_SAVES_UNKNOWN,
-			.evidence = {{"kernel_time_ns", (double)summary->span_ns},
-				{"idle_ns", (double)summary->idle_ns},
-				{"launches", (double)summary->launches},
-				{"launches_shorter_than_call", (double)summary->short_launches}},
-		};
-		_cleanup_strbuf_ struct strbuf text = {0};
-
-		if (!(summary->advice & advice))
-			continue;
-		strbuf_add(&text, advice_text(input->trace, i));
-		r = add_culprit(&text, input, advice);
-		if (saves_ns) {
-			strbuf_add(&text, " This can save up to ");
-			format_duration(&text, (uint64_t)saves_ns / summary->devices);
-			strbuf_addf(&text, "%s, %.1f %% of the time.",
-				summary->devices > 1 ? " on each device" : "",
-				percent(saves_ns, summary->span_ns));
-		}
-		strbuf_inherit_status(&result->texts, &text);
-		result_advise(result, &known, strbuf_cstr(&text));
-	}
-	return r;
 }
 
 static int make(struct result *result, const struct report_input *input)
@@ -496,6 +362,7 @@ static int make(struct result *result, const struct report_input *input)
 	add_figures(result, report, &summary);
 	result_heading(result, "Where the GPU time went");
 	add_time(result, report, &summary);
+	add_startup(result, report, &summary);
 	add_spread(result, report, &summary);
 	add_causes(result, &summary);
 	r = add_host(result, report, &summary);
@@ -503,7 +370,7 @@ static int make(struct result *result, const struct report_input *input)
 		return r;
 	add_block(result, report, &summary);
 	r = add_kernels(result, report);
-	return r < 0 ? r : add_advice(result, input, &summary);
+	return r < 0 ? r : report_add_device_advice(result, input, &summary);
 }
 
 const struct report_section answer_section = {

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/array.h"
+#include "model/format.h"
 #include "report/columns.h"
 #include "report/join.h"
 #include "report/sections.h"
@@ -85,7 +87,7 @@ static void add_row(struct result *result, const struct report_input *input,
 	result_u64(result, row->count);
 	result_u64(result, row->without_bytes);
 	result_known(result, known, row->bytes);
-	result_number(result, row->time_ns);
+	result_number(result, known ? row->time_ns : (double)NAN);
 	result_number(result, ours[0]);
 	report_add_rank_spread(result);
 	for (size_t i = 1; i < ARRAY_SIZE(ours); i++)
@@ -100,9 +102,25 @@ static void add_row(struct result *result, const struct report_input *input,
 	result_textf(result, "%.*s", (int)row->name_length, row->name);
 }
 
+static void add_without_bytes(struct result *result, uint64_t without_bytes)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!without_bytes)
+		return;
+	format_count(&text, without_bytes);
+	strbuf_add(&text,
+		without_bytes == 1
+			? " copy or fill does not say how much it moves; it is only in Count."
+			: " copies and fills do not say how much they move; they are only in "
+			  "Count.");
+	result_say(result, 2, &text);
+}
+
 static int make(struct result *result, const struct report_input *input)
 {
 	uint32_t table = result_open(result);
+	uint64_t without_bytes = 0;
 
 	for (size_t i = 0; i < input->trace->count; i++) {
 		const struct trace_view *view = &input->trace->views[i];
@@ -112,6 +130,8 @@ static int make(struct result *result, const struct report_input *input)
 
 		if (r < 0)
 			return r;
+		array_foreach (&copies.rows, row)
+			without_bytes += row->without_bytes;
 		wanted = report_rows_wanted(result, input, copies.rows.count);
 		for (size_t k = 0; k < wanted; k++)
 			add_row(result, input, view, &copies, &copies.rows.items[k]);
@@ -122,6 +142,7 @@ static int make(struct result *result, const struct report_input *input)
 			result, input, "There are no copies or fills of memory in the trace.");
 	table = report_join_ranks(result, input, table);
 	result_heading(result, "Memory bandwidth");
+	add_without_bytes(result, without_bytes);
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10),
 			.noun = "copies and fills",

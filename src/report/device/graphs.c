@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "base/text.h"
+#include "model/format.h"
 #include "report/columns.h"
 #include "report/join.h"
 #include "report/sections.h"
@@ -54,7 +56,10 @@ static void add_place(struct result *result, const struct model *model, uint32_t
 /* ---- nodes ---- */
 
 static const struct report_column node_columns[] = {
-	{.title = "Of graph", .kind = REPORT_SHARE, .join = REPORT_JOIN_MEAN},
+	{.title = "Of graph",
+		.kind = REPORT_SHARE,
+		.join = REPORT_JOIN_MEAN,
+		.help = "of the replays whose nodes were timed"},
 	{.key = "total_ns",
 		.title = "Total",
 		.kind = REPORT_NS,
@@ -92,7 +97,7 @@ static void add_node(struct result *result, const struct model *model,
 	const struct device_graph *graph = &graphs->graphs.items[node->graph];
 	bool known = node->count != 0;
 
-	result_share(result, (double)node->total_ns, known ? (double)graph->work_ns : 0);
+	result_share(result, (double)node->total_ns, known ? (double)graph->node_work_ns : 0);
 	result_known(result, known, node->total_ns);
 	report_add_rank_spread(result);
 	result_u64(result, node->count);
@@ -119,6 +124,12 @@ static const struct report_column graph_columns[] = {
 		.help = "of all nodes"},
 	REPORT_RANK_SPREAD(0),
 	{.key = "replays", .title = "Replays", .kind = REPORT_COUNT, .join = REPORT_JOIN_SUM},
+	{.key = "device_replays",
+		.title = "On GPU",
+		.kind = REPORT_COUNT,
+		.join = REPORT_JOIN_SUM,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "of the replays: launched on the device, with --graph device"},
 	{.title = "Each", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	{.title = "Nodes", .kind = REPORT_COUNT, .join = REPORT_JOIN_MEAN},
 	{.key = "capture_ns",
@@ -148,12 +159,44 @@ static const struct report_column graph_columns[] = {
 	{.key = "span_ns",
 		.kind = REPORT_NS,
 		.help = "of all replays, each from its first start to its last end"},
-	{.key = "timed_as_whole", .kind = REPORT_FLAG},
+	{.key = "timed_as_whole", .kind = REPORT_FLAG, .help = "all replays, or some"},
+	{.key = "whole_replays",
+		.kind = REPORT_COUNT,
+		.help = "timed as a whole: the times of nodes are of the others alone"},
+	{.key = "median_whole_ns", .kind = REPORT_NS, .help = "of these; null: there are none"},
+	{.key = "median_by_node_ns",
+		.kind = REPORT_NS,
+		.help = "of the others, from the first start to the last end"},
 	PLACE_COLUMNS("captured_by", "Captured by"),
 	PLACE_COLUMNS("replayed_by", "Replayed by"),
+	{.key = "launched_by_graphs",
+		.title = "Launched by graph",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.shrinks_to = 8,
+		.help = "those on the device: by which executable graphs, and how; null: none"},
 	{.key = "nodes", .kind = REPORT_ROWS, .shape = &node_shape},
 };
 static const struct report_shape graph_shape = REPORT_SHAPE(graph_columns);
+
+/* "20, tail; 21, sibling" */
+static void add_launchers(struct result *result, const struct device_graph *graph)
+{
+	static const char before[] = WIRE_DEVICE_GRAPH_NAME " by graph ";
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	for (uint32_t i = 0; i < graph->device_name_count; i++) {
+		const char *name = graph->device_names[i];
+		bool is_known = begins_with(name, before);
+
+		strbuf_addf(&text, "%s%s", i ? "; " : "", is_known ? name + strlen(before) : "?");
+	}
+	if (graph->device_name_count)
+		result_text(result, strbuf_cstr(&text));
+	else
+		result_null(result);
+	strbuf_inherit_status(&result->texts, &text);
+}
 
 /* `next_node`: nodes are in the order of their graphs. */
 static void add_graph(struct result *result, const struct model *model,
@@ -164,6 +207,7 @@ static void add_graph(struct result *result, const struct model *model,
 	result_u64(result, graph->work_ns);
 	report_add_rank_spread(result);
 	result_u64(result, graph->replays);
+	result_u64(result, graph->device_replays);
 	result_known(result, graph->replays, graph->replays ? graph->span_ns / graph->replays : 0);
 	result_u64(result, graph->node_count ? graph->node_count : graph->captured_nodes);
 	result_known(result, graph->has_capture, graph->capture_ns);
@@ -176,9 +220,13 @@ static void add_graph(struct result *result, const struct model *model,
 	result_u64(result, graph->instantiations);
 	result_known(result, graph->instantiations, graph->instantiate_ns);
 	result_u64(result, graph->span_ns);
-	result_flag(result, graph->is_whole);
+	result_flag(result, graph->whole_replays != 0);
+	result_u64(result, graph->whole_replays);
+	result_known(result, graph->whole_replays, graph->median_whole_ns);
+	result_known(result, graph->replays > graph->whole_replays, graph->median_by_node_ns);
 	add_place(result, model, graph->capture_frame);
 	add_place(result, model, graph->replay_frame);
+	add_launchers(result, graph);
 	result_open(result);
 	while (*next_node < graphs->nodes.count &&
 		graphs->nodes.items[*next_node].graph == graph->place)
@@ -195,20 +243,48 @@ static const struct report_column columns[] = {
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
+/* What the times of its nodes do not cover. */
+static void say_sampled(struct result *result, const struct device_graph *graph)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_addf(&text, "Graph %llu: the times of nodes are of ", (unsigned long long)graph->id);
+	format_count(&text, graph->replays - graph->whole_replays);
+	strbuf_add(&text, " of ");
+	format_plural(&text, graph->replays, "replay (median ", "replays (median ");
+	format_duration(&text, graph->median_by_node_ns);
+	strbuf_add(&text, "); the others were timed as a whole (");
+	format_duration(&text, graph->median_whole_ns);
+	strbuf_add(&text, ").");
+	result_say(result, 2, &text);
+}
+
+static void say_levels(struct result *result, const struct device_graphs *graphs, size_t limit)
+{
+	bool is_whole = false, is_of_device = false;
+	size_t said = 0;
+
+	array_foreach (&graphs->graphs, graph) {
+		is_whole |= graph->replays && graph->whole_replays == graph->replays;
+		is_of_device |= graph->device_replays != 0;
+		if (graph->whole_replays && graph->whole_replays < graph->replays && said++ < limit)
+			say_sampled(result, graph);
+	}
+	if (is_whole)
+		result_sentencef(result, 2,
+			"Graph launches were timed as one (--graph %s%s): their nodes have no "
+			"times.",
+			is_of_device ? "device" : "graph", said ? " or auto" : "");
+}
+
 static void show(struct result *result, const struct report_input *input,
 	const struct device_graphs *graphs, uint32_t table, uint32_t nodes)
 {
 	struct result_show how = {.limit = report_rows_shown(input, 20, 8), .noun = "graphs"};
-	bool is_whole = false;
 
 	result_heading(result, "CUDA graphs");
 	result_show(result, report_join_ranks(result, input, table), &how);
-	array_foreach (&graphs->graphs, graph)
-		is_whole |= graph->is_whole;
-	if (is_whole)
-		result_sentence(result, 2,
-			"Graph launches were timed as one (--graph graph): their nodes have no "
-			"times.");
+	say_levels(result, graphs, how.limit);
 	if (!graphs->nodes.count)
 		return;
 	how.noun = "nodes";

@@ -122,6 +122,7 @@ static const struct report_column device_columns[] = {
 	CAUSE_COLUMN("Blocking call"),
 	CAUSE_COLUMN("Launch"),
 	CAUSE_COLUMN("Kernel wait"),
+	CAUSE_COLUMN("Event"),
 	CAUSE_COLUMN("Other"),
 	CAUSE_COLUMN("Unknown"),
 };
@@ -314,6 +315,13 @@ static const struct report_column blame_columns[] = {
 		.shrinks_to = 16,
 		.help = "the innermost row of the launching thread; null: none, or the host was "
 			"not the cause"},
+	{.key = "waited_for",
+		.title = "Waited for",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.shrinks_to = 12,
+		.help = "what the call or the stream waited for, by the records of waits; null: "
+			"not known, or no such wait"},
 	{.title = "Line",
 		.kind = REPORT_TEXT,
 		.hide = REPORT_HIDE_EMPTY,
@@ -350,6 +358,7 @@ static void add_blame(struct result *result, const struct report_input *input,
 	result_text(result, device_idle_cause_name(row->cause));
 	result_text(result, row->name ? idle_row_kind(row) : NULL);
 	result_text(result, row->name);
+	result_text(result, row->target);
 	if (view->trace->recorded) {
 		columns_add_frame(result, view->trace->recorded, row->frame, NULL);
 		return;

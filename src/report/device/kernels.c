@@ -131,7 +131,18 @@ static const struct report_column kernel_columns[] = {
 		.kind = REPORT_TEXT,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "of communication: operator, group, option, name or stream"},
+	{.key = "mean_queue_ns",
+		.title = "Queue",
+		.kind = REPORT_NS,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "from when the driver handed it to the device to its start, on average; "
+			"null: not recorded (CUDA: --cuda-latency)"},
+	{.title = "Priority", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
 	{.key = "name", .title = "Kernel", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 16},
+	{.key = "priority",
+		.kind = REPORT_INTEGER,
+		.help = "of the longest run's launch, the lower the more urgent; null: not known"},
+	{.key = "priorities_differ", .kind = REPORT_FLAG, .help = "other runs had others"},
 	{.key = "block",
 		.kind = REPORT_LIST,
 		.shape = &block_shape,
@@ -180,6 +191,14 @@ static void add_configuration(
 	}
 }
 
+static void add_priority(struct result *result, const struct kernel_row *row)
+{
+	if (row->has_priority)
+		result_i64(result, row->priority);
+	else
+		result_null(result);
+}
+
 static void add_kernels(struct result *result, const struct report_input *input,
 	const struct trace_view *view, const struct kernels *kernels)
 {
@@ -192,7 +211,13 @@ static void add_kernels(struct result *result, const struct report_input *input,
 		add_figures(result, kernels, row, !view);
 		result_text(result, input->trace->definitions->kind_names[row->kind]);
 		result_text(result, communication_evidence_name(row->evidence));
+		result_number(result,
+			row->queue_count ? (double)row->queue_total_ns / (double)row->queue_count
+					 : (double)NAN);
+		add_priority(result, row);
 		result_text(result, row->name);
+		add_priority(result, row);
+		result_flag(result, row->priorities_differ);
 		add_configuration(result, input, row);
 	}
 }

@@ -40,6 +40,13 @@ static const struct report_column launch_columns[] = {
 		"was idle"),
 	{.title = "If idle", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
 	{.title = "99 %", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN},
+	DISTRIBUTION("submit_ns",
+		"from when the driver took the first work of a launch until it handed it to the "
+		"device; of no launch: not recorded (CUDA: --cuda-latency)"),
+	{.title = "Submit", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN, .hide = REPORT_HIDE_EMPTY},
+	DISTRIBUTION("queue_ns", "from then to the start of that work"),
+	{.title = "Queue", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN, .hide = REPORT_HIDE_EMPTY},
+	{.title = "99 %", .kind = REPORT_NS, .join = REPORT_JOIN_MEAN, .hide = REPORT_HIDE_EMPTY},
 	{.key = "shorter_than_call",
 		.kind = REPORT_COUNT,
 		.join = REPORT_JOIN_SUM,
@@ -99,7 +106,7 @@ static int add_call(struct result *result, const struct report_input *input,
 	for (int i = 0; i < LAUNCH_FIGURE_MAX; i++) {
 		columns_add_describe(result, &figures[i]);
 		result_number(result, figures[i].median);
-		if (i == LAUNCH_CALL || i == LAUNCH_LATENCY)
+		if (i == LAUNCH_CALL || i == LAUNCH_LATENCY || i == LAUNCH_QUEUE)
 			result_number(result, figures[i].p99);
 		if (i == LAUNCH_DELAY)
 			report_add_rank_spread(result);
@@ -129,6 +136,20 @@ static int add_launches(struct result *result, const struct report_input *input,
 	return r;
 }
 
+/* Does any launch say when it was handed to the device? */
+static bool has_times(const struct report_input *input)
+{
+	for (size_t i = 0; i < input->trace->count; i++) {
+		const struct launches *launches = trace_results_launches(input->trace->results, i);
+
+		for (size_t k = 0; launches && k < launches->rows.count; k++) {
+			if (launches->rows.items[k].queue_ns >= 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 static int make_launches(struct result *result, const struct report_input *input)
 {
 	uint32_t table;
@@ -144,11 +165,14 @@ static int make_launches(struct result *result, const struct report_input *input
 	result_close(result);
 	table = report_join_ranks(result, input, table);
 	result_heading(result, "Launches");
-	result_sentence(result, 2,
+	result_sentencef(result, 2,
 		"Medians of: the call, its work on the GPU, the delay from the call's return to "
-		"the work's start, and from the call's begin where the stream was idle. 99 %: of "
-		"the figure before. Short: launches whose work takes less than their call. >50 "
-		"\xc2\xb5s: such calls; >100 \xc2\xb5s: such delays.");
+		"the work's start, and from the call's begin where the stream was idle.%s 99 %%: "
+		"of the figure before. Short: launches whose work takes less than their call. >50 "
+		"\xc2\xb5s: such calls; >100 \xc2\xb5s: such delays.",
+		has_times(input) ? " Submit: from when the driver took it until it handed it to "
+				   "the GPU; Queue: from then to the start."
+				 : "");
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "calls"});
 	return 0;

@@ -17,6 +17,9 @@ static const struct report_column attribution_columns[MODEL_UNATTRIBUTED_MAX] = 
 	{.key = "matched", .kind = REPORT_COUNT},
 	{.key = "no_stack", .kind = REPORT_COUNT, .help = "it did not come"},
 	{.key = "stacks_off", .kind = REPORT_COUNT, .help = "recorded without"},
+	{.key = "launched_on_device",
+		.kind = REPORT_COUNT,
+		.help = "by a graph of which no launch by the host is known"},
 };
 static const struct report_shape attribution_shape = REPORT_SHAPE(attribution_columns);
 
@@ -83,7 +86,7 @@ static const struct report_column count_columns[] = {
 	{.key = "captured_launches", .kind = REPORT_COUNT},
 	{.key = "activities", .kind = REPORT_COUNT},
 	{.key = "without_times", .kind = REPORT_COUNT},
-	{.key = "dropped", .kind = REPORT_COUNT, .help = "by CUPTI"},
+	{.key = "dropped", .kind = REPORT_COUNT, .help = "by the vendor's tracing library"},
 	{.key = "unknown_nodes", .kind = REPORT_COUNT, .help = "work of graphs, not captured"},
 	{.key = "graph_events_lost", .kind = REPORT_COUNT},
 	{.key = "buffers_refused", .kind = REPORT_COUNT},
@@ -95,7 +98,7 @@ static const struct report_column cuda_columns[] = {
 	{.key = "tracers",
 		.kind = REPORT_LIST,
 		.shape = &tracer_shape,
-		.help = "sentences: which libcupti each process used"},
+		.help = "sentences: which libcupti or rocprofiler-sdk each process used, and how it times graphs"},
 	{.key = "gpus", .kind = REPORT_ROWS, .shape = &gpu_shape, .help = "of each process"},
 	{.key = "launch_calls", .kind = REPORT_COUNT, .help = "whose work is known"},
 	{.key = "launch_call_ns", .kind = REPORT_NS, .help = "that threads were in them"},
@@ -103,6 +106,15 @@ static const struct report_column cuda_columns[] = {
 	{.key = "replayed_without_capture",
 		.kind = REPORT_COUNT,
 		.help = "charged to the launch of its graph, since its capture has no stack"},
+	{.key = "replayed_captured_before",
+		.kind = REPORT_COUNT,
+		.help = "without operators: its graph was made before the recording began"},
+	{.key = "replayed_call_missing",
+		.kind = REPORT_COUNT,
+		.help = "without operators: the call that captured it was not recorded"},
+	{.key = "whole_replays",
+		.kind = REPORT_COUNT,
+		.help = "timed as a whole: their kernels are in no table"},
 	{.key = "overhead_count", .kind = REPORT_COUNT, .help = "of the driver and of CUPTI"},
 	{.key = "overhead_ns", .kind = REPORT_NS},
 	{.key = "counts",
@@ -140,7 +152,7 @@ static const struct report_column columns[] = {
 	{.key = "cuda",
 		.kind = REPORT_OBJECT,
 		.shape = &cuda_shape,
-		.help = "null where no process used CUDA"},
+		.help = "null where no process used CUDA or HIP"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -298,6 +310,9 @@ static void add_cuda(
 	result_u64(result, work->launch_call_ns);
 	result_u64(result, work->replayed);
 	result_u64(result, work->replayed_without_capture);
+	result_u64(result, work->by_capture[MODEL_CAPTURE_UNSEEN]);
+	result_u64(result, work->by_capture[MODEL_CAPTURE_NO_CALL]);
+	result_u64(result, work->whole_replays);
 	result_known(result, is_known, work->overhead.count);
 	result_known(result, is_known, work->overhead.total_ns);
 	add_counts(result, &model->device_counts);
@@ -313,6 +328,7 @@ static void say_stacks(
 	static const char *const why[MODEL_UNATTRIBUTED_MAX] = {
 		[MODEL_NO_STACK] = "have none: no stack came",
 		[MODEL_STACKS_OFF] = "were recorded without launch stacks",
+		[MODEL_LAUNCHED_ON_DEVICE] = "were launched on the device",
 	};
 	const struct model_launches *launches = &model->launches;
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -358,7 +374,7 @@ static void say_known_stacks(struct result *result, const struct model_launches 
 	result_say(result, 2, &text);
 }
 
-/* "Launches without device time: 3 captured into CUDA graphs, 1 failed." */
+/* "Launches without device time: 3 captured into graphs, 1 failed." */
 static void say_untimed(struct result *result, const struct model_launches *launches)
 {
 	static const char *const reasons[WIRE_DEVICE_UNTIMED_MAX] = {
@@ -367,7 +383,7 @@ static void say_untimed(struct result *result, const struct model_launches *laun
 		[WIRE_DEVICE_NO_CONTEXT] = "with too many others in flight",
 		[WIRE_DEVICE_FAILED] = "failed",
 		[WIRE_DEVICE_NO_EVENT] = "whose end the runtime did not report",
-		[WIRE_DEVICE_CAPTURED] = "captured into CUDA graphs",
+		[WIRE_DEVICE_CAPTURED] = "captured into graphs",
 		[WIRE_DEVICE_NO_TIMES] = "that the driver did not time",
 		[WIRE_DEVICE_NOT_ASKED] = "recorded with --launch-only",
 		[WIRE_DEVICE_AFTER_WINDOW] = "whose work began after the window",
@@ -418,6 +434,17 @@ static void say_calls(struct result *result, const struct device_work *work)
 	result_say(result, 2, &text);
 }
 
+static void say_unknown_captures(struct result *result, uint64_t count, const char *why)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!count)
+		return;
+	format_count(&text, count);
+	strbuf_addf(&text, " of them have no operators: %s", why);
+	result_say(result, 2, &text);
+}
+
 static void say_graphs(struct result *result, const struct device_work *work)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -435,6 +462,19 @@ static void say_graphs(struct result *result, const struct device_work *work)
 	}
 	strbuf_add(&text, ": sonde report --by graph.");
 	result_say(result, 2, &text);
+	if (work->whole_replays) {
+		strbuf_clear(&text);
+		format_count(&text, work->whole_replays);
+		strbuf_add(&text,
+			" of them are replays that were timed as a whole: their kernels are in no "
+			"table.");
+		result_say(result, 2, &text);
+	}
+	say_unknown_captures(result, work->by_capture[MODEL_CAPTURE_UNSEEN],
+		"their graphs were made before the recording began. Start it earlier.");
+	say_unknown_captures(result, work->by_capture[MODEL_CAPTURE_NO_CALL],
+		"the calls that captured them were not recorded, since no window was open or "
+		"records were lost.");
 }
 
 /* ---- the section ---- */
@@ -491,7 +531,7 @@ const char *report_why_no_device_work(const struct model *model)
 		       "COMMAND).";
 	if (session->present && strcmp(session->launch_stacks, "off") == 0)
 		return "Device work was not recorded: the recording was made with --cpu-only, or "
-		       "no process used CUDA or OpenCL.";
+		       "no process used CUDA, HIP or OpenCL.";
 	return "Device work was not recorded: no process that was recorded used CUDA, or an OpenCL "
 	       "loader with layers; set-user-ID programs cannot be recorded.";
 }

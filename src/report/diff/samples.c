@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changed in samples: functions, or modules, by CPU time or energy. */
+/* What changed in samples: functions, modules or lines, by the time of a weight, or energy. */
+#include <ctype.h>
 #include <math.h>
 
 #include "model/format.h"
+#include "model/weigh.h"
 #include "report/diff/internal.h"
 
 /* Share of lost samples from which on times cannot be compared well. */
 #define LOSS_TO_SAY 0.01
 
-/* Tables: of functions, of modules. */
-enum { FUNCTIONS, MODULES };
+/* Tables: of functions, of modules, of lines. */
+enum { FUNCTIONS, MODULES, LINES };
 #define OF_FUNCTIONS (1U << FUNCTIONS)
 #define OF_MODULES   (1U << MODULES)
-#define BOTH         (OF_FUNCTIONS | OF_MODULES)
+#define OF_LINES     (1U << LINES)
+#define BOTH         (OF_FUNCTIONS | OF_MODULES | OF_LINES)
 
 #define CHANGE(of_key, name, of_kind, ...)                                                         \
 	{                                                                                          \
@@ -58,6 +61,10 @@ static const struct report_column row_columns[] = {
 	{.key = "self_samples_after", .kind = REPORT_COUNT},
 	{.key = "total_samples_before", .kind = REPORT_COUNT},
 	{.key = "total_samples_after", .kind = REPORT_COUNT},
+	{.key = "self_time_ns_before", .kind = REPORT_NS},
+	{.key = "self_time_ns_after", .kind = REPORT_NS},
+	{.key = "total_time_ns_before", .kind = REPORT_NS},
+	{.key = "total_time_ns_after", .kind = REPORT_NS},
 	{.key = "self_energy_uj_before", .kind = REPORT_COUNT},
 	{.key = "self_energy_uj_after", .kind = REPORT_COUNT},
 	{.key = "total_energy_uj_before", .kind = REPORT_COUNT},
@@ -65,23 +72,32 @@ static const struct report_column row_columns[] = {
 	{.key = "name",
 		.title = "Function",
 		.kind = REPORT_TEXT,
+		.views = OF_FUNCTIONS | OF_LINES,
 		.is_name = true,
 		.shrinks_to = 28},
+	{.key = "place",
+		.title = "Line",
+		.kind = REPORT_TEXT,
+		.views = OF_LINES,
+		.shrinks_to = 16,
+		.help = "of --by line: file name and line; null: the line is not known"},
 	{.title = "Module", .kind = REPORT_TEXT, .views = OF_MODULES, .shrinks_to = 16},
 	{.key = "module",
 		.title = "Module",
 		.kind = REPORT_TEXT,
+		.views = OF_FUNCTIONS | OF_LINES,
 		.is_dim = true,
 		.shrinks_to = 10,
 		.largest = 24,
-		.help = "of functions"},
+		.help = "of functions and lines"},
 };
 static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
 
 static const struct report_column side_columns[] = {
-	{.key = "samples", .kind = REPORT_COUNT},
+	{.key = "samples", .kind = REPORT_COUNT, .help = "of the weight cpu"},
 	{.key = "duration_ns", .kind = REPORT_NS},
-	{.key = "cpu_time_ns", .kind = REPORT_NS},
+	{.key = "cpu_time_ns", .kind = REPORT_NS, .help = "of the weight cpu"},
+	{.key = "time_ns", .kind = REPORT_NS, .help = "of the weight; null of energy"},
 	{.key = "energy_j", .kind = REPORT_JOULES},
 	{.key = "lost_share", .kind = REPORT_SHARE},
 };
@@ -96,6 +112,7 @@ static const struct report_shape total_shape = REPORT_SHAPE(total_columns);
 
 static const struct report_column columns[] = {
 	{.key = "by", .kind = REPORT_TEXT},
+	{.key = "weight", .kind = REPORT_TEXT, .help = "cpu, gpu, energy and so on"},
 	{.key = "compared", .kind = REPORT_TEXT, .help = "self, total"},
 	{.key = "before", .kind = REPORT_OBJECT, .shape = &side_shape},
 	{.key = "after", .kind = REPORT_OBJECT, .shape = &side_shape},
@@ -107,12 +124,24 @@ const struct report_shape diff_samples_shape = REPORT_SHAPE(columns);
 
 /* ---- figures ---- */
 
+/* Samples are of CPU time alone: by other weights they count nanoseconds, or microjoules. */
+static bool counts_samples(const struct diff *diff)
+{
+	return diff->options.weight == MODEL_WEIGHT_CPU && !diff->is_energy;
+}
+
+static bool has_times(const struct diff *diff)
+{
+	return diff->has_time && !diff->is_energy;
+}
+
 static void add_side(struct result *result, const struct diff *diff, const struct diff_side *side)
 {
 	result_open(result);
-	result_known(result, !diff->is_energy, side->samples);
+	result_known(result, counts_samples(diff), side->samples);
 	result_u64(result, side->duration_ns);
-	result_known(result, diff->has_time && !diff->is_energy, side->cpu_time_ns);
+	result_known(result, has_times(diff) && counts_samples(diff), side->time_ns);
+	result_known(result, has_times(diff), side->time_ns);
 	result_number(result, diff->is_energy ? side->energy_j : NAN);
 	result_number(result, side->lost_share);
 	result_close(result);
@@ -156,15 +185,19 @@ static void add_counts(struct result *result, const struct diff *diff, const str
 	const uint64_t counts[] = {
 		row->self_before, row->self_after, row->total_before, row->total_after};
 
+	const uint64_t ns[] = {diff->before.unit_ns, diff->after.unit_ns};
+
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-		result_known(result, !diff->is_energy, counts[i]);
+		result_known(result, counts_samples(diff), counts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		result_known(result, has_times(diff), counts[i] * ns[i % 2]);
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		result_known(result, diff->is_energy, counts[i]);
 }
 
 static void add_row(struct result *result, const struct diff *diff, const struct diff_row *row)
 {
-	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
+	bool by_module = diff->options.by == BREAKDOWN_MODULE;
 	double q = diff->has_time ? row->time_q : row->share_q;
 
 	add_change(
@@ -180,8 +213,9 @@ static void add_row(struct result *result, const struct diff *diff, const struct
 	result_flag(result, diff_row_is_significant(diff, row));
 	add_counts(result, diff, row);
 	result_text(result, row->name);
+	result_text(result, *row->place ? row->place : NULL);
 	result_text(result, row->name);
-	result_text(result, by_function ? row->module : NULL);
+	result_text(result, by_module ? NULL : row->module);
 }
 
 struct diff_rows diff_add_samples(struct result *result, const struct diff_report *report)
@@ -191,6 +225,7 @@ struct diff_rows diff_add_samples(struct result *result, const struct diff_repor
 
 	result_open(result);
 	result_text(result, breakdown_by_to_string(diff->options.by));
+	result_text(result, model_weight_to_string(diff->options.weight));
 	result_text(result, diff->options.sort == BREAKDOWN_SORT_SELF ? "self" : "total");
 	add_side(result, diff, &diff->before);
 	add_side(result, diff, &diff->after);
@@ -218,14 +253,16 @@ void diff_say_samples_of(struct strbuf *out, const struct diff *diff, const stru
 		format_energy(out, side->energy_j);
 		strbuf_add(out, ", ");
 	}
-	if (diff->has_time && !diff->is_energy) {
-		format_duration(out, side->cpu_time_ns);
-		strbuf_add(out, " of CPU time, ");
+	if (has_times(diff)) {
+		format_duration(out, side->time_ns);
+		strbuf_addf(out, " of %s, ", model_weight_noun(diff->options.weight));
 	}
-	if (!diff->is_energy) {
+	if (counts_samples(diff)) {
 		format_count(out, side->samples);
-		strbuf_add(out, " samples, ");
+		strbuf_addf(out, " samples%s", side->has_duration ? ", " : "");
 	}
+	if (!side->has_duration)
+		return;
 	format_duration(out, side->duration_ns);
 	strbuf_add(out, " recorded");
 }
@@ -244,8 +281,10 @@ static void say_change(struct strbuf *out, const struct diff *diff, double chang
 	format_energy(out, change);
 }
 
+/* "Device time per second: +3 ms/s". */
 static void say_total(struct result *result, const struct diff *diff)
 {
+	const char *noun = model_weight_noun(diff->options.weight);
 	double before = (double)diff->before.samples * diff->before.sample_weight;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
@@ -255,9 +294,8 @@ static void say_total(struct result *result, const struct diff *diff)
 			"stands for. Shares are compared.");
 		return;
 	}
-	strbuf_add(&text, diff->is_energy            ? "Energy: "
-			  : diff->options.per_second ? "CPU time per second: "
-						     : "CPU time: ");
+	strbuf_addf(&text, "%c%s%s: ", toupper(noun[0]), noun + 1,
+		diff->options.per_second && !diff->is_energy ? " per second" : "");
 	say_change(&text, diff, diff->total_time_change);
 	strbuf_addf(&text, " (%+.2f %%), p = %.2g%s", 100 * diff->total_time_change / before,
 		diff->total_time_p,
@@ -265,9 +303,19 @@ static void say_total(struct result *result, const struct diff *diff)
 	result_say(result, 0, &text);
 }
 
-static void say_caution(struct result *result, const char *path, double lost_share)
+/* What waits and devices took is measured, not sampled. */
+static bool is_sampled(const struct diff *diff)
 {
-	if (lost_share >= LOSS_TO_SAY)
+	enum model_weight weight = diff->options.weight;
+
+	return weight != MODEL_WEIGHT_WAIT && weight != MODEL_WEIGHT_GPU &&
+	       weight != MODEL_WEIGHT_GPU_IDLE;
+}
+
+static void say_caution(
+	struct result *result, const struct diff *diff, const char *path, double lost_share)
+{
+	if (is_sampled(diff) && lost_share >= LOSS_TO_SAY)
 		result_sentencef(result, 2,
 			"Caution: %.1f %% of the samples of %s were lost, so that its CPU times "
 			"are too small; compare shares, or record again at a lower frequency "
@@ -279,18 +327,20 @@ void diff_show_samples(
 	struct result *result, const struct diff_report *report, const struct diff_rows *rows)
 {
 	const struct diff *diff = report->samples;
+	static const struct result_show views[] = {
+		[BREAKDOWN_FUNCTION] = {.noun = "functions", .view = FUNCTIONS},
+		[BREAKDOWN_MODULE] = {.noun = "modules", .view = MODULES},
+		[BREAKDOWN_LINE] = {.noun = "lines", .view = LINES},
+	};
 	const char *what = breakdown_by_to_string(diff->options.by);
-	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
 
 	say_total(result, diff);
-	say_caution(result, report->paths[0], diff->before.lost_share);
-	say_caution(result, report->paths[1], diff->after.lost_share);
+	say_caution(result, diff, report->paths[0], diff->before.lost_share);
+	say_caution(result, diff, report->paths[1], diff->after.lost_share);
 	result_lines(result, "\n");
 	if (!rows->fitting)
 		result_sentencef(result, 0, "No %s changed significantly.", what);
-	result_show(result, rows->table,
-		&(struct result_show){.noun = by_function ? "functions" : "modules",
-			.view = by_function ? FUNCTIONS : MODULES});
+	result_show(result, rows->table, &views[diff->options.by]);
 	if (rows->others)
 		result_sentencef(result, 0,
 			"%zu %s%s did not change significantly (--all shows them).", rows->others,

@@ -8,6 +8,7 @@
 #include "analyses/memory/memory.h"
 #include "analyses/selection.h"
 #include "model/classify.h"
+#include "model/shown.h"
 #include "report/columns.h"
 #include "report/join.h"
 #include "report/sections.h"
@@ -187,23 +188,51 @@ static bool is_own(const char *frame, size_t length)
 	       classify_trimmed_python(file.data) == MODEL_CLASS_USER;
 }
 
-/* The innermost frame stands last. */
-static void add_frames(struct result *result, const char *stack)
+/* Of a recording, which knows whose code a function is. */
+static bool add_recorded_own(struct result *result, const struct model *model, uint32_t recorded)
 {
-	size_t length, end, begin;
-	const char *separator;
-	bool has_own = false;
+	_cleanup_strbuf_ struct strbuf place = {0};
+	const struct model_stack *stack;
+	int64_t own;
 
-	assert(stack); /* interned */
-	length = end = strlen(stack);
-	for (; end && !has_own; end = begin ? begin - 1 : 0) {
+	if (!model || !recorded)
+		return false;
+	stack = &model->stacks.items[recorded - 1];
+	own = model_own_frame(model, stack);
+	if (own < 0)
+		return false;
+	model_frame_place(model, model->stack_frames.items[stack->first + (size_t)own], &place);
+	strbuf_inherit_status(&result->texts, &place);
+	result_text(result, strbuf_cstr(&place));
+	return true;
+}
+
+static bool add_own(struct result *result, const char *stack)
+{
+	size_t end = strlen(stack), begin;
+	const char *separator;
+
+	for (; end; end = begin ? begin - 1 : 0) {
 		separator = memrchr(stack, TRACE_STACK_SEPARATOR, end);
 		begin = separator ? (size_t)(separator + 1 - stack) : 0;
-		has_own = is_own(stack + begin, end - begin);
-		if (has_own)
+		if (is_own(stack + begin, end - begin)) {
 			result_textf(result, "%.*s", (int)(end - begin), stack + begin);
+			return true;
+		}
 	}
-	if (!has_own)
+	return false;
+}
+
+/* The innermost frame stands last. */
+static void add_frames(
+	struct result *result, const struct model *model, const char *stack, uint32_t recorded)
+{
+	size_t length, begin;
+	const char *separator;
+
+	assert(stack); /* interned */
+	length = strlen(stack);
+	if (!add_recorded_own(result, model, recorded) && !add_own(result, stack))
 		result_null(result);
 	separator = memrchr(stack, TRACE_STACK_SEPARATOR, length);
 	begin = separator ? (size_t)(separator + 1 - stack) : 0;
@@ -228,7 +257,8 @@ static uint32_t add_stacks(struct result *result, const struct report_input *inp
 		result_u64(result, stack->bytes);
 		result_u64(result, stack->allocations);
 		result_u64(result, stack->unreleased_bytes);
-		add_frames(result, intern_get(&use->stacks, stack->stack));
+		add_frames(result, view->trace->recorded, intern_get(&use->stacks, stack->stack),
+			stack->recorded);
 	}
 	result_close(result);
 	return table;

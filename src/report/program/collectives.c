@@ -117,6 +117,33 @@ static const struct report_column kind_columns[] = {
 };
 static const struct report_shape kind_shape = REPORT_SHAPE(kind_columns);
 
+static const struct report_column left_out_columns[] = {
+	{.key = "parts", .title = "Parts", .kind = REPORT_COUNT},
+	{.key = "time_ns",
+		.title = "Time",
+		.kind = REPORT_NS,
+		.help = "of all ranks, what they waited for others included"},
+	{.key = "mean_ns", .title = "Mean", .kind = REPORT_NS},
+	{.key = "bytes",
+		.title = "Size",
+		.kind = REPORT_BYTES,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "of each, of the larger buffer; null: not known"},
+	{.key = "group",
+		.title = "Group",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.shrinks_to = 8},
+	{.key = "name", .title = "Name", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 12},
+};
+static const struct report_shape left_out_shape = REPORT_SHAPE(left_out_columns);
+
+static const struct report_column unsized_columns[] = {
+	{.key = "parts", .title = "Parts", .kind = REPORT_COUNT},
+	{.key = "reason", .title = "Reason", .kind = REPORT_TEXT, .help = "a sentence"},
+};
+static const struct report_shape unsized_shape = REPORT_SHAPE(unsized_columns);
+
 static const struct report_column columns[] = {
 	{.key = "matched",
 		.kind = REPORT_COUNT,
@@ -149,6 +176,20 @@ static const struct report_column columns[] = {
 		.kind = REPORT_ROWS,
 		.shape = &kind_shape,
 		.help = "by name, process group and size; most waiting first"},
+	{.key = "left_out",
+		.kind = REPORT_ROWS,
+		.shape = &left_out_shape,
+		.help = "the parts that one_sided counts, by name, process group and size; most "
+			"time first"},
+	{.key = "sizes_by_ranks_here",
+		.kind = REPORT_COUNT,
+		.help = "collectives whose size counts the ranks that are here: NCCL said one "
+			"rank's share alone"},
+	{.key = "without_size",
+		.kind = REPORT_ROWS,
+		.shape = &unsized_shape,
+		.help = "parts of recordings in NCCL's collectives whose size is not known, by "
+			"reason"},
 };
 const struct report_shape report_collectives_shape = REPORT_SHAPE(columns);
 
@@ -211,6 +252,74 @@ static uint32_t add_kinds(struct result *result, const struct collectives *colle
 	}
 	result_close(result);
 	return table;
+}
+
+static uint32_t add_left_out_parts(struct result *result, const struct collectives *collectives)
+{
+	uint32_t table = result_open(result);
+
+	array_foreach (&collectives->left_out, left_out) {
+		result_u64(result, left_out->parts);
+		result_u64(result, left_out->time_ns);
+		result_u64(result, left_out->time_ns / left_out->parts);
+		columns_add_number(result, left_out->bytes);
+		result_text(result, left_out->group);
+		result_text(result, left_out->name);
+	}
+	result_close(result);
+	return table;
+}
+
+/* ---- sizes ---- */
+
+static const char *unsized_reason(size_t reason)
+{
+	static const char *const reasons[MODEL_SIZE_MAX] = {
+		[MODEL_SIZE_NO_RANGES] =
+			"the process reported no calls of NCCL by NVTX: NCCL_NVTX_DISABLE is set, "
+			"another tool has NVTX, or it is RCCL",
+		[MODEL_SIZE_OUTSIDE] =
+			"they were launched outside of NCCL's calls, as those of communicators "
+			"that do not block are",
+		[MODEL_SIZE_NO_LAUNCH] = "the call that launched or captured them was not recorded",
+		[MODEL_SIZE_NO_PAYLOAD] =
+			"NCCL's ranges do not say what they move: NCCL does from 2.16 on",
+		[MODEL_SIZE_NO_RANKS] =
+			"the call that made their communicator was not recorded: how many ranks it "
+			"has is not known",
+		[MODEL_SIZE_SEVERAL] =
+			"several kernels ran the calls of one group (ncclGroupEnd): which ran which "
+			"is not known",
+	};
+
+	return reasons[reason];
+}
+
+static void add_unsized(struct result *result, const struct collectives *collectives)
+{
+	result_open(result);
+	for (size_t i = MODEL_SIZE_KNOWN + 1; i < MODEL_SIZE_MAX; i++) {
+		if (!collectives->unsized[i])
+			continue;
+		result_u64(result, collectives->unsized[i]);
+		result_text(result, unsized_reason(i));
+	}
+	result_close(result);
+}
+
+static void say_what_is_unsized(struct result *result, const struct collectives *collectives)
+{
+	for (size_t i = MODEL_SIZE_KNOWN + 1; i < MODEL_SIZE_MAX; i++) {
+		if (collectives->unsized[i])
+			result_sentencef(result, 2,
+				"The size of %" PRIu64 " kernels of NCCL is not known: %s.",
+				collectives->unsized[i], unsized_reason(i));
+	}
+	if (collectives->shared)
+		result_sentencef(result, 2,
+			"Of %" PRIu64 " collectives NCCL says one rank's share and not how many "
+			"ranks there are: their size counts the ranks that are here.",
+			collectives->shared);
 }
 
 /* ---- sentences ---- */
@@ -334,7 +443,7 @@ static void say_how(struct result *result, const struct collectives *collectives
 void report_add_collectives(struct result *result, const struct report_input *input,
 	const struct collectives *collectives)
 {
-	uint32_t ranks, kinds;
+	uint32_t ranks, kinds, left_out;
 
 	if (!collectives->matched) {
 		result_null(result);
@@ -352,6 +461,9 @@ void report_add_collectives(struct result *result, const struct report_input *in
 	result_u64(result, collectives_transfer_ns(collectives));
 	ranks = add_ranks(result, collectives);
 	kinds = add_kinds(result, collectives);
+	left_out = add_left_out_parts(result, collectives);
+	result_u64(result, collectives->shared);
+	add_unsized(result, collectives);
 	result_close(result);
 	result_heading(result, "Stragglers: whom the others waited for");
 	say_who(result, collectives);
@@ -363,4 +475,10 @@ void report_add_collectives(struct result *result, const struct report_input *in
 	result_show(result, kinds,
 		&(struct result_show){
 			.limit = report_rows_shown(input, 20, 6), .noun = "kinds of collectives"});
+	say_what_is_unsized(result, collectives);
+	if (!collectives->left_out.count)
+		return;
+	result_heading(result, "Broadcasts, sends and others that do not end together");
+	result_show(result, left_out,
+		&(struct result_show){.limit = report_rows_shown(input, 20, 6), .noun = "kinds"});
 }

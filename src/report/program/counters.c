@@ -23,6 +23,11 @@ static const struct report_column columns[] = {
 		.join = REPORT_JOIN_MEAN,
 		.is_lead = true},
 	REPORT_RANK_SPREAD(0),
+	{.key = "p95",
+		.title = "p95",
+		.kind = REPORT_NUMBER,
+		.join = REPORT_JOIN_MEAN,
+		.help = "95 % of the values are this at most; by nearest rank"},
 	{.key = "maximum", .title = "Max", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MOST},
 	{.key = "last", .title = "Last", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MEAN},
 	REPORT_RANK_COLUMN,
@@ -45,11 +50,27 @@ static void add_row(struct result *result, const struct counter_row *row)
 	result_number(result, has_values ? row->minimum : NAN);
 	result_number(result, has_values ? row->mean : NAN);
 	report_add_rank_spread(result);
+	result_number(result, has_values ? row->p95 : NAN);
 	result_number(result, has_values ? row->maximum : NAN);
 	result_number(result, has_values ? row->last : NAN);
 	result_known(result, row->rank != MODEL_NONE, row->rank);
 	result_known(result, row->pid != 0, row->pid);
 	result_textf(result, *row->series ? "%s: %s" : "%s%s", row->name, row->series);
+}
+
+/* A refusal of --pm-sampling is said in its place. */
+static int say_nothing(struct result *result, const struct report_input *input)
+{
+	array_foreach (&input->view->model->device_notes, note) {
+		if (note->note == WIRE_NOTE_PM_SAMPLING)
+			return report_nothing(result, input, note->text);
+	}
+	return report_nothing(result, input,
+		report_is_foreign(input)
+			? "There are no counters in the trace."
+			: "There are no counters: no process that was recorded reported any, which "
+			  "sonde.counter() and sonde_counter() do; sonde record --pm-sampling has "
+			  "those of GPUs.");
 }
 
 static int make(struct result *result, const struct report_input *input)
@@ -63,11 +84,7 @@ static int make(struct result *result, const struct report_input *input)
 	if (r < 0)
 		return r;
 	if (!use.rows.count)
-		return report_nothing(result, input,
-			report_is_foreign(input)
-				? "There are no counters in the trace."
-				: "There are no counters: no process that was recorded reported "
-				  "any; sonde.counter() and sonde_counter() do.");
+		return say_nothing(result, input);
 	table = result_open(result);
 	array_foreach (&use.rows, row)
 		add_row(result, row);
@@ -83,9 +100,9 @@ const struct report_section counters_section = {
 	.value = {.key = "counters",
 		.kind = REPORT_ROWS,
 		.shape = &shape,
-		.help = "counters that programs report, and those of traces"},
+		.help = "counters that programs report, of GPUs with --pm-sampling, and of traces"},
 	.by = "counter",
-	.summary = "the counters of programs and traces",
+	.summary = "the counters of programs, GPUs and traces",
 	.needs = REPORT_NEEDS_RECORDING | REPORT_NEEDS_FOREIGN,
 	.shows = SELECTION_COUNTERS,
 	.make = make,

@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "analyses/program/cpu_ops.h"
+#include "analyses/program/own_python.h"
+#include "analyses/program/trace_frames.h"
 #include "model/format.h"
 #include "model/shorten.h"
 #include "report/columns.h"
@@ -57,11 +59,6 @@ static void add_summary(struct result *result, const struct trace_cpu_summary *s
 	result_close(result);
 }
 
-static double percent(int64_t part, int64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static void add_time(struct result *result, const struct trace_report *report,
 	const struct trace_cpu_summary *summary)
 {
@@ -71,16 +68,16 @@ static void add_time(struct result *result, const struct trace_report *report,
 	format_duration(&text, (uint64_t)summary->span_ns / report->count);
 	if (report->count > 1)
 		strbuf_addf(&text, " (mean of %zu ranks)", report->count);
-	strbuf_addf(&text, " from the begin of the first row to the end of the last, %s in ",
+	strbuf_addf(&text, " from the first row of a thread to the end of the last, %s in ",
 		summary->threads == 1 ? "the thread was" : "threads were");
-	strbuf_addf(&text,
-		"operators for %.1f %%: ", percent(summary->in_operators_ns, summary->span_ns));
+	strbuf_addf(&text, "operators for %.1f %%: ",
+		report_percent(summary->in_operators_ns, summary->span_ns));
 	format_count(&text, summary->operators);
 	strbuf_addf(&text, " operators of %u thread%s.", summary->threads,
 		summary->threads == 1 ? "" : "s");
 	if (summary->communication_ns)
 		strbuf_addf(&text, " Communication took %.1f %% of the time in operators.",
-			percent(summary->communication_ns, summary->self_ns));
+			report_percent(summary->communication_ns, summary->self_ns));
 	result_say(result, 2, &text);
 }
 
@@ -92,11 +89,30 @@ static void add_heaviest(struct result *result, const struct trace_cpu_summary *
 		strbuf_add(&text, i ? ", " : "Most self time: ");
 		shorten_name(&text, summary->heaviest[i].name, NAME_COLUMNS);
 		strbuf_addf(&text, " (%.1f %%)",
-			percent(summary->heaviest[i].self_ns, summary->self_ns));
+			report_percent(summary->heaviest[i].self_ns, summary->self_ns));
 	}
 	if (!text.length)
 		return;
 	strbuf_add(&text, ": --by cpu-operators has them all.");
+	result_say(result, 2, &text);
+}
+
+/* "Of your Python functions most time was in step (train.py:12) (62.0 %), …". */
+static void add_pythons(struct result *result, const struct own_pythons *pythons)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	for (size_t i = 0; i < MIN(pythons->items.count, (size_t)TRACE_CPU_HEAVIEST); i++) {
+		const struct own_python *python = &pythons->items.items[i];
+
+		strbuf_add(&text, i ? ", " : "Of your Python functions most time was in ");
+		trace_frames_describe_python(python->name, &text);
+		strbuf_addf(
+			&text, " (%.1f %%)", report_percent(python->time_ns, pythons->thread_ns));
+	}
+	if (!pythons->items.count)
+		return;
+	strbuf_add(&text, ", with what they call.");
 	result_say(result, 2, &text);
 }
 
@@ -125,23 +141,60 @@ static const struct {
 		"Few calls take the time: look with sonde record at the code that they run."},
 };
 
-static void advise(struct result *result, const struct trace_cpu_summary *summary, bool is_xla)
+/* With Python's functions in the trace, the one that has most of the time. */
+static void add_text(
+	struct strbuf *text, size_t index, const struct own_pythons *pythons, bool is_xla)
+{
+	const struct own_python *most = pythons->items.items;
+	bool is_python = advices[index].advice == TRACE_CPU_ADVICE_OUTSIDE && most;
+
+	if (is_python)
+		strbuf_add(text, "Most of the time no operator ran: Python, loading of data, or "
+				 "waiting.");
+	else
+		strbuf_add(text, is_xla && advices[index].of_xla ? advices[index].of_xla
+								 : advices[index].text);
+	if (!most || advices[index].advice == TRACE_CPU_ADVICE_COMMUNICATION)
+		return;
+	strbuf_addf(text, " %.0f %% of the time is in ",
+		report_percent(most->time_ns, pythons->thread_ns));
+	trace_frames_describe_python(most->name, text);
+	strbuf_add(text, is_python ? ": sonde record shows all code below it." : ".");
+}
+
+static void advise(struct result *result, const struct trace_cpu_summary *summary,
+	const struct own_pythons *pythons, bool is_xla)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
+		_cleanup_strbuf_ struct strbuf text = {0};
+
 		if (!(summary->advice & advices[i].advice))
 			continue;
+		add_text(&text, i, pythons, is_xla);
+		strbuf_inherit_status(&result->texts, &text);
 		result_advise(result,
 			&(struct result_advice){.id = trace_cpu_advice_name(advices[i].advice),
 				.saves_ns = REPORT_SAVES_UNKNOWN,
 				.evidence = {{"span_ns", (double)summary->span_ns},
 					{"in_operators_ns", (double)summary->in_operators_ns},
 					{"communication_ns", (double)summary->communication_ns}}},
-			is_xla && advices[i].of_xla ? advices[i].of_xla : advices[i].text);
+			strbuf_cstr(&text));
 	}
+}
+
+static int find_pythons(struct own_pythons *pythons, const struct trace_report *report)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < report->count; i++)
+		r = own_pythons_add(pythons, &report->views[i]);
+	own_pythons_finish(pythons);
+	return r;
 }
 
 static int make(struct result *result, const struct report_input *input)
 {
+	_cleanup_own_pythons_ struct own_pythons pythons = {0};
 	struct trace_cpu_summary summary;
 	int r;
 
@@ -152,13 +205,16 @@ static int make(struct result *result, const struct report_input *input)
 	if (!trace_report_is_own(input->trace))
 		return 0;
 	r = trace_cpu_summary_init(&summary, input->trace->views, input->trace->count);
+	if (r == 0)
+		r = find_pythons(&pythons, input->trace);
 	if (r < 0 || !summary.operators)
 		return r;
 	add_summary(result, &summary);
 	result_heading(result, "Where the time of the CPU's threads went");
 	add_time(result, input->trace, &summary);
 	add_heaviest(result, &summary);
-	advise(result, &summary, trace_is_xla(input->trace->views->trace));
+	add_pythons(result, &pythons);
+	advise(result, &summary, &pythons, trace_is_xla(input->trace->views->trace));
 	return 0;
 }
 

@@ -29,6 +29,9 @@ static const struct report_column step_columns[] = {
 	{.key = "flop", .kind = REPORT_COUNT, .help = "of operators that began in it"},
 	{.title = "TFLOP", .kind = REPORT_NUMBER, .join = REPORT_JOIN_MEAN, .digits = 3},
 	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES, .join = REPORT_JOIN_MEAN},
+	{.key = "has_bounds",
+		.kind = REPORT_FLAG,
+		.help = "of some of its operators FLOP or bytes are bounds"},
 	{.key = "mfu",
 		.title = "MFU",
 		.kind = REPORT_SHARE,
@@ -74,6 +77,11 @@ static const struct report_column shape_columns[] = {
 	{.key = "bytes",
 		.kind = REPORT_COUNT,
 		.help = "that one call must move at least; null: not known"},
+	{.key = "flop_is",
+		.kind = REPORT_TEXT,
+		.help = "exact, at_least, at_most: what the inputs do not say, such as the lengths "
+			"of sequences in a paged cache, leaves bounds; rates and roofs are such, too"},
+	{.key = "bytes_is", .kind = REPORT_TEXT, .help = "the same of the bytes"},
 	{.key = "flop_per_s", .kind = REPORT_NUMBER},
 	{.title = "TFLOP/s", .kind = REPORT_NUMBER, .digits = 3},
 	{.key = "bytes_per_s", .kind = REPORT_NUMBER},
@@ -169,6 +177,7 @@ static void add_step(
 	add_amount(result, step->flop);
 	result_number(result, step->flop / 1e12);
 	add_amount(result, step->bytes);
+	result_flag(result, step->has_bounds);
 	result_number(result, step->mfu);
 	report_add_rank_spread(result);
 	result_number(result, step->mbu);
@@ -208,6 +217,19 @@ static void add_inputs(
 	result_text(result, strbuf_cstr(&text));
 }
 
+/* Which of both are bounds, of those that are known; NULL: none is. */
+static const char *bounds_text(const struct roofline_row *row)
+{
+	static const char *const texts[OP_BOUND_MAX][OP_BOUND_MAX] = {
+		[OP_EXACT] = {NULL, "bytes at least", "bytes at most"},
+		[OP_AT_LEAST] = {"FLOP at least", "at least", "FLOP at least, bytes at most"},
+		[OP_AT_MOST] = {"FLOP at most", "FLOP at most, bytes at least", "at most"},
+	};
+
+	return texts[isnan(row->flop) ? OP_EXACT : row->flop_is]
+		    [isnan(row->bytes) ? OP_EXACT : row->bytes_is];
+}
+
 static void add_shape(
 	struct result *result, const struct roofline *roofline, const struct roofline_row *row)
 {
@@ -223,6 +245,8 @@ static void add_shape(
 	result_u64(result, row->works);
 	add_amount(result, row->flop);
 	add_amount(result, row->bytes);
+	result_text(result, isnan(row->flop) ? NULL : op_bound_name(row->flop_is));
+	result_text(result, isnan(row->bytes) ? NULL : op_bound_name(row->bytes_is));
 	result_number(result, row->flop * calls_per_s);
 	result_number(result, row->flop * calls_per_s / 1e12);
 	result_number(result, row->bytes * calls_per_s);
@@ -231,7 +255,7 @@ static void add_shape(
 	result_text(result, roofline_bound_name(row->bound));
 	result_number(result, has_roof ? row->roof_ns / (double)row->time_ns : (double)NAN);
 	result_flag(result, row->is_above);
-	result_text(result, row->is_above ? "above" : NULL);
+	result_text(result, row->is_above ? "above" : bounds_text(row));
 	add_amount(result, row->saves_ns);
 	result_text(result, op_dtype_name(row->dtype));
 	result_text(result, op_family_name(row->family));
@@ -349,6 +373,20 @@ static void say_above(struct result *result, const struct roofline *roofline)
 			(unsigned long long)above);
 }
 
+static void say_bounds(struct result *result, const struct roofline *roofline)
+{
+	uint64_t bounds = 0;
+
+	array_foreach (&roofline->rows, row)
+		bounds += bounds_text(row) != NULL;
+	if (bounds)
+		result_sentencef(result, 2,
+			"Of %llu of these the trace does not have all that costs depend on, such as "
+			"lengths of sequences in a cache: FLOP or bytes, and what follows from "
+			"them, are bounds (marked at least, at most).",
+			(unsigned long long)bounds);
+}
+
 /* ---- advice ---- */
 
 #define WORTH_A_SHARE 0.1 /* of the device's time */
@@ -405,6 +443,7 @@ static void show(struct result *result, const struct report_input *input,
 	result_show(result, tables->shapes,
 		&(struct result_show){.limit = report_rows_shown(input, 30, 8), .noun = "shapes"});
 	say_above(result, roofline);
+	say_bounds(result, roofline);
 }
 
 static int make(struct result *result, const struct report_input *input)

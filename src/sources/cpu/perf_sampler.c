@@ -382,21 +382,29 @@ static void add_note(struct strbuf *notes, const char *format, ...)
 	va_end(arguments);
 }
 
+static void add_small_stack_note(struct strbuf *notes, uint32_t bytes)
+{
+	_cleanup_strbuf_ struct strbuf size = {0};
+
+	strbuf_add_count(&size, bytes);
+	add_note(notes,
+		"stacks deeper than %s bytes are cut: little memory may be locked; raise "
+		"kernel.perf_event_mlock_kb or `ulimit -l`",
+		strbuf_cstr(&size));
+}
+
 static void describe_limits(const struct perf_sampler *sampler, struct cpu_sampler_account *account)
 {
 	_cleanup_strbuf_ struct strbuf notes = {0};
 	unsigned long long malformed = count_malformed(sampler);
 
-	if (sampler->attr.exclude_kernel)
+	if (sampler->attr.exclude_kernel) /* report/cpu/samples.c knows how the note begins */
 		add_note(&notes,
 			"time in the kernel is not sampled: kernel.perf_event_paranoid is %d; run "
 			"as root, or set it to 1",
 			perf_event_paranoid());
 	if (sampler->attr.sample_stack_user < SMALL_STACK_BYTES)
-		add_note(&notes,
-			"stacks deeper than %u bytes are cut: little memory may be locked; raise "
-			"kernel.perf_event_mlock_kb or `ulimit -l`",
-			sampler->attr.sample_stack_user);
+		add_small_stack_note(&notes, sampler->attr.sample_stack_user);
 	if (sampler->throttled)
 		add_note(&notes,
 			"the kernel paused sampling %llu times because it took too long; choose a "

@@ -58,6 +58,9 @@ static int read_rings(struct ring_reader *reader)
 		reader->was_read = true;
 		fill = target_rings_fill(reader->rings);
 		pause_ms = fill > 0.4 ? 0 : fill > 0.1 ? 1 : fill > 0.02 ? 3 : 10;
+	} else {
+		/* Late is not dead: a process whose ring is full would close the gate. */
+		target_gate_beat(target_rings_gate(reader->rings));
 	}
 	if (result == 0)
 		result = strbuf_status(&reader->read);

@@ -26,6 +26,13 @@ static void fill(struct wire_gate *memory, const struct target_gate_options *opt
 	memory->collector_pid = (uint32_t)getpid();
 	memory->graph_mode = options->graph_mode;
 	memory->tracer_mode = options->tracer_mode;
+	memory->call_mode = options->call_mode;
+	memory->also_recorded = (options->samples_pcs ? WIRE_ALSO_PCS : 0) |
+				(options->unified_memory ? WIRE_ALSO_UNIFIED : 0) |
+				(options->launch_times ? WIRE_ALSO_LATENCY : 0) |
+				(options->device_graphs ? WIRE_ALSO_DEVICE_GRAPHS : 0) |
+				(options->pm_interval_us ? WIRE_ALSO_PMS : 0);
+	memory->pm_interval_us = options->pm_interval_us;
 	memory->schedule = *schedule;
 	snprintf(memory->step_pattern, sizeof(memory->step_pattern), "%s",
 		options->step_pattern ? options->step_pattern : "");

@@ -26,6 +26,12 @@ struct target_gate {
 struct target_gate_options {
 	__u8 graph_mode;               /* enum wire_graph_mode */
 	__u8 tracer_mode;              /* enum wire_tracer_mode */
+	__u8 call_mode;                /* enum wire_call_mode */
+	bool samples_pcs;              /* instructions of devices */
+	bool unified_memory;           /* its faults and migrations are recorded */
+	bool launch_times;             /* and when launches were queued and submitted */
+	bool device_graphs;            /* those that devices launch; with WIRE_GRAPH_WHOLE */
+	__u32 pm_interval_us;          /* of counters of devices; 0: they are not sampled */
 	struct wire_schedule schedule; /* with max_steps */
 	const char *step_pattern;      /* NULL: none */
 	bool is_closed;                /* at first */

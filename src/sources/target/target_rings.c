@@ -5,12 +5,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -32,6 +34,7 @@
 /* Of all processes; steps of more names are counted without their name. */
 #define MAX_STEP_NAMES 64
 #define FOLDER_BYTES   512
+#define PAGE_BYTES     4096 /* the smallest there are */
 
 struct ring_file {
 	char name[NAME_MAX + 1];
@@ -445,11 +448,31 @@ uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
 	return records;
 }
 
+/* Backs it by memory, where there is any. Before Linux 5.14 by reads, of which a page of a file in
+ * memory comes, too, and which fail where a fault would end us. */
+static bool populate(unsigned char *memory, uint64_t bytes)
+{
+	char byte;
+	struct iovec local = {.iov_base = &byte, .iov_len = 1};
+
+	if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
+		return true;
+	if (errno != EINVAL)
+		return false;
+	for (uint64_t at = 0; at < bytes; at += PAGE_BYTES) {
+		struct iovec remote = {.iov_base = memory + at, .iov_len = 1};
+
+		if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1)
+			return false;
+	}
+	return true;
+}
+
 /* Backed by memory here, so that its owner has no part in it; with no memory it stays as it is. */
 static void enlarge(struct wire_ring_file *file, uint32_t ring, uint64_t usable)
 {
 	if (usable < WIRE_RING_BYTES &&
-		madvise(wire_ring_data(file, ring) + usable, usable, MADV_POPULATE_WRITE) == 0)
+		populate((unsigned char *)wire_ring_data(file, ring) + usable, usable))
 		atomic_store_explicit(
 			&file->rings[ring].usable, (__u32)(2 * usable), memory_order_relaxed);
 }

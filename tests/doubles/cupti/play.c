@@ -32,7 +32,20 @@
 #define DRIVER_MEMCPY       277 /* cuMemcpyHtoDAsync_v2 */
 #define DRIVER_MEMSET       218 /* cuMemsetD16Async */
 #define RUNTIME_SYNC        165 /* cudaDeviceSynchronize */
+#define RUNTIME_EVENT_SYNC  137 /* cudaEventSynchronize */
+#define RUNTIME_RECORD      135 /* cudaEventRecord */
+#define RUNTIME_WAIT_EVENT  147 /* cudaStreamWaitEvent */
 #define RUNTIME_STREAM_SYNC 131 /* cudaStreamSynchronize */
+#define RUNTIME_MALLOC      20  /* cudaMalloc */
+#define RUNTIME_FREE        22  /* cudaFree */
+#define RUNTIME_EVENT_QUERY 138 /* cudaEventQuery */
+#define RUNTIME_LIBRARY     470 /* cudaLibraryLoadData */
+#define DRIVER_ALLOC        243 /* cuMemAlloc_v2 */
+#define DRIVER_FREE         245 /* cuMemFree_v2 */
+#define DRIVER_MODULE       19  /* cuModuleLoadData */
+#define DRIVER_LIBRARY      678 /* cuLibraryLoadData */
+#define DRIVER_FUNCTION     683 /* cuKernelGetFunction */
+#define NOT_READY           600
 #define RUNTIME_BEGIN       315
 #define RUNTIME_END         319
 #define RUNTIME_INSTANCE    443
@@ -453,8 +466,99 @@ static int play_graph_level(void)
 	capture(10, 101, 3);
 	instantiate(110, 10, 20, 3, 1);
 	replay(111, 20, 0);
-	cupti->emit(&record, sizeof(record));
+	/* Only then are graphs timed so. */
+	if (cupti->times_whole(0))
+		cupti->emit(&record, sizeof(record));
 	return 0;
+}
+
+/* Graph 20, which the host launched, launches 21, and that 22, and itself, as 22 does; then a graph
+ * that is not known launches 23. */
+static int play_device_graphs(void)
+{
+	uint64_t now = device_now();
+	struct cupti_device_graph record = {
+		.kind = CUPTI_KIND_DEVICE_GRAPH_TRACE, .context = 1, .stream = 7};
+	static const struct {
+		uint32_t graph, launcher, mode;
+	} launches[] = {
+		{21, 20, CUPTI_DEVICE_LAUNCH_FIRE_AND_FORGET},
+		{22, 21, CUPTI_DEVICE_LAUNCH_SIBLING},
+		{21, 21, CUPTI_DEVICE_LAUNCH_TAIL},
+		{22, 22, CUPTI_DEVICE_LAUNCH_TAIL},
+		{23, 99, 7},
+		{24, 0, 0}, /* while the hardware traces */
+		{25, 20, CUPTI_DEVICE_LAUNCH_TAIL},
+	};
+
+	play_graph_level();
+	for (size_t i = 0; i < sizeof(launches) / sizeof(*launches); i++) {
+		record.graph = launches[i].graph;
+		record.launcher = launches[i].launcher;
+		record.mode = launches[i].mode;
+		record.start = now + 1000 * (i + 1);
+		record.end = record.start + 500;
+		if (record.graph == 25)
+			record.start = record.end = 0;
+		record.stream = i ? 7 : 2ULL << 56;
+		cupti->emit(&record, sizeof(record));
+	}
+	return 0;
+}
+
+/*
+ * A graph is replayed until its level has changed so often, and what is known of that has been
+ * read.
+ */
+static int play_levels(unsigned changes)
+{
+	struct double_replay one = {.exec = 20, .correlation = 111, .nodes = 3, .node_ns = 100000};
+	int before = 0;
+
+	capture(10, 101, 3);
+	instantiate(110, 10, 20, 3, 1);
+	for (uint32_t i = 0; changes && i < 20000; i++) {
+		uint32_t flushed = cupti->flushes();
+
+		calls++;
+		runtime_call(RUNTIME_REPLAY, one.correlation, within_replay);
+		cupti->replay(&one);
+		one.correlation++;
+		for (unsigned j = 0; j < 30000 && cupti->flushes() == flushed; j++)
+			pause_ms(1);
+		changes -= cupti->kind_enabled(CUPTI_KIND_GRAPH_TRACE) != before;
+		before = cupti->kind_enabled(CUPTI_KIND_GRAPH_TRACE);
+	}
+	return changes || !wait_for_records() ? 9 : 0;
+}
+
+/* As a whole, and back. */
+static int play_levels_2(void)
+{
+	return play_levels(2);
+}
+
+/* As a whole, nodes once more, and back. */
+static int play_levels_3(void)
+{
+	return play_levels(3);
+}
+
+/* Never. */
+static int play_levels_0(void)
+{
+	struct double_replay one = {.exec = 20, .correlation = 111, .nodes = 3, .node_ns = 100000};
+
+	capture(10, 101, 3);
+	instantiate(110, 10, 20, 3, 1);
+	for (uint32_t i = 0; i < 200; i++, one.correlation++) {
+		calls++;
+		runtime_call(RUNTIME_REPLAY, one.correlation, within_replay);
+		cupti->replay(&one);
+	}
+	if (!wait_for_records())
+		return 9;
+	return cupti->kind_enabled(CUPTI_KIND_GRAPH_TRACE) ? 9 : 0;
 }
 
 /* Graphs whose first node is the host's; of the second not even the end is on a device. */
@@ -606,17 +710,25 @@ static void *launch_many(void *first)
 	return NULL;
 }
 
-static int play_threads(void)
+/* Each has LAUNCHES_PER_THREAD correlation ids, from what it gets on. */
+static int on_threads(void *(*run)(void *))
 {
 	pthread_t threads[THREADS];
 
 	for (size_t i = 0; i < THREADS; i++)
-		if (pthread_create(&threads[i], NULL, launch_many,
-			    (void *)(1 + i * LAUNCHES_PER_THREAD)) != 0)
+		if (pthread_create(&threads[i], NULL, run, (void *)(1 + i * LAUNCHES_PER_THREAD)) !=
+			0)
 			return 9;
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	calls += THREADS * LAUNCHES_PER_THREAD;
+	return 0;
+}
+
+static int play_threads(void)
+{
+	if (on_threads(launch_many) != 0)
+		return 9;
 	for (uint32_t i = 1; i <= 400; i++)
 		emit_kernel(i);
 	return 0;
@@ -633,6 +745,23 @@ static struct wire_gate *map_gate(void)
 	gate = mmap(NULL, sizeof(struct wire_gate), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	return gate;
+}
+
+static int is_timed_whole(void)
+{
+	return cupti->kind_enabled(CUPTI_KIND_GRAPH_TRACE);
+}
+
+/* The window ends while nodes are sampled, and nothing is launched after it. */
+static int play_levels_closed(void)
+{
+	struct wire_gate *gate = map_gate();
+	int status = play_levels(2);
+
+	if (status)
+		return status;
+	atomic_store(&gate->state, WIRE_GATE_CLOSED);
+	return wait_for(is_timed_whole) ? 0 : 9;
 }
 
 /* The gate is closed, opens, closes. */
@@ -670,6 +799,25 @@ static int play_window(void)
 	/* The session ends: nobody will open another window. */
 	atomic_store(&gate->heartbeat_ns, 1);
 	return wait_for(is_not_asked_for) ? 0 : 9;
+}
+
+/* What the device launches before the window is not recorded; CUPTI was asked when CUDA started. */
+static int play_device_graphs_window(void)
+{
+	struct wire_gate *gate = map_gate();
+	struct cupti_device_graph before = {.kind = CUPTI_KIND_DEVICE_GRAPH_TRACE,
+		.start = device_now(),
+		.end = device_now() + 5000,
+		.graph = 77,
+		.launcher = 20};
+
+	cupti->emit(&before, sizeof(before));
+	if (!wait_for_records())
+		return 9;
+	atomic_store(&gate->state, WIRE_GATE_OPEN);
+	if (!wait_for(is_tracing))
+		return 9;
+	return play_device_graphs();
 }
 
 static const struct wire_ring_file *map_ring_file(void)
@@ -787,6 +935,80 @@ static int play_memory(void)
 	return 0;
 }
 
+/* CUPTI before 12.8 has no ids by which events and waits are joined. */
+static void emit_event(uint32_t correlation, uint32_t stream, uint64_t event_sync)
+{
+	struct cupti_event record = {
+		.kind = CUPTI_KIND_CUDA_EVENT,
+		.correlation = correlation,
+		.context = 1,
+		.stream = stream,
+		.event = 40,
+		.event_sync = event_sync,
+	};
+
+	cupti->emit(&record, event_sync ? sizeof(record) : offsetof(struct cupti_event, device));
+}
+
+static void emit_wait(uint32_t correlation, uint32_t type, uint32_t stream, uint64_t event_sync)
+{
+	struct cupti_synchronization record = {
+		.kind = CUPTI_KIND_SYNCHRONIZATION,
+		.type = type,
+		.start = type == WIRE_SYNC_WAIT ? 0 : device_now(),
+		.correlation = correlation,
+		.context = 1,
+		.stream = stream,
+		.event = type <= WIRE_SYNC_WAIT ? 40 : CUPTI_SYNC_INVALID,
+		.event_sync = event_sync,
+	};
+
+	record.end = record.start;
+	cupti->emit(&record,
+		event_sync ? sizeof(record) : offsetof(struct cupti_synchronization, event_sync));
+}
+
+/* An event is recorded twice, and waited for each time; then all is. */
+static int play_syncs(uint64_t event_sync, uint64_t of_none)
+{
+	calls += 5;
+	launch(1);
+	runtime_call(RUNTIME_RECORD, 2, within_nothing);
+	emit_event(2, 7, event_sync);
+	runtime_call(RUNTIME_WAIT_EVENT, 3, within_nothing);
+	emit_wait(3, WIRE_SYNC_WAIT, 8, event_sync);
+	runtime_call(RUNTIME_RECORD, 4, within_nothing);
+	emit_event(4, 8, event_sync ? event_sync + 1 : 0);
+	runtime_call(RUNTIME_EVENT_SYNC, 5, within_nothing);
+	emit_wait(5, WIRE_SYNC_EVENT, CUPTI_SYNC_INVALID, event_sync ? event_sync + 1 : 0);
+	runtime_call(RUNTIME_SYNC, 6, within_nothing);
+	emit_wait(6, WIRE_SYNC_CONTEXT, CUPTI_SYNC_INVALID, of_none);
+	emit_kernel(1);
+	return 0;
+}
+
+static int play_sync(void)
+{
+	return play_syncs(900, CUPTI_SYNC_INVALID);
+}
+
+static int play_sync_before_12_8(void)
+{
+	return play_syncs(0, 0);
+}
+
+/* What is counted of 50,000 events and of as many waits for them. */
+static int play_many_syncs(void)
+{
+	for (uint32_t i = 1; i <= 50000; i++) {
+		runtime_call(RUNTIME_RECORD, 2 * i, within_nothing);
+		emit_event(2 * i, 7, i);
+		runtime_call(RUNTIME_WAIT_EVENT, 2 * i + 1, within_nothing);
+		emit_wait(2 * i + 1, WIRE_SYNC_WAIT, 8, i);
+	}
+	return 0;
+}
+
 static void *clone_many(void *first)
 {
 	for (uint32_t i = 0; i < 100000; i++)
@@ -887,6 +1109,10 @@ static int play_cost(void)
 	struct cupti_kernel record = kernel(1);
 	uint64_t open_ns, closed_ns, reader_ns;
 
+	if (!cupti->is_subscribed()) {
+		fputs("play: sonde uses no stand-in: set SONDE_CUPTI to it\n", stderr);
+		return 9;
+	}
 	pause_ms(100);
 	open_ns = launches_ns(1000);
 	atomic_store(&gate->state, WIRE_GATE_CLOSED);
@@ -904,6 +1130,148 @@ static int play_cost(void)
 		(unsigned long long)open_ns, (unsigned long long)closed_ns,
 		(unsigned long long)reader_ns);
 	return 0;
+}
+
+/* ---- calls that launch nothing ---- */
+
+static void within_alloc(uint32_t correlation)
+{
+	driver_call(DRIVER_ALLOC, correlation, 0);
+}
+
+static void within_free(uint32_t correlation)
+{
+	driver_call(DRIVER_FREE, correlation, 0);
+}
+
+static void within_library(uint32_t correlation)
+{
+	driver_call(DRIVER_LIBRARY, correlation, 0);
+}
+
+/* Code is loaded when it is first used. */
+static void within_first_launch(uint32_t correlation)
+{
+	driver_call(DRIVER_LIBRARY, correlation, 0);
+	driver_call(DRIVER_FUNCTION, correlation, 0);
+	driver_call(DRIVER_LAUNCH, correlation, 0);
+}
+
+static void within_first_alloc(uint32_t correlation)
+{
+	driver_call(DRIVER_MODULE, correlation, 0);
+	driver_call(DRIVER_ALLOC, correlation, 0);
+}
+
+static int play_calls(void)
+{
+	calls += 7;
+	runtime_call(RUNTIME_MALLOC, 1, within_alloc);
+	driver_call(DRIVER_ALLOC, 2, 2); /* out of memory */
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_EVENT_QUERY, 3, CUPTI_SITE_ENTER, 0);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_EVENT_QUERY, 3, CUPTI_SITE_EXIT, NOT_READY);
+	runtime_call(RUNTIME_LAUNCH, 4, within_first_launch);
+	runtime_call(RUNTIME_LIBRARY, 5, within_library);
+	runtime_call(RUNTIME_MALLOC, 6, within_first_alloc);
+	runtime_call(RUNTIME_RECORD, 7, within_nothing);
+	originals = calls;
+	return 0;
+}
+
+static void *allocate_many(void *first)
+{
+	for (uint32_t i = 0; i < LAUNCHES_PER_THREAD; i += 2) {
+		runtime_call(RUNTIME_MALLOC, (uint32_t)(uintptr_t)first + i, within_alloc);
+		runtime_call(RUNTIME_FREE, (uint32_t)(uintptr_t)first + i + 1, within_free);
+	}
+	return NULL;
+}
+
+static int play_many_calls(void)
+{
+	for (uint32_t i = 1; i <= 50000; i++)
+		runtime_call(RUNTIME_MALLOC, i, within_alloc);
+	calls = originals;
+	return 0;
+}
+
+static int play_calls_threads(void)
+{
+	return on_threads(allocate_many);
+}
+
+#define ONE(name, number, role) +1
+
+static int is_tracing_all(void)
+{
+	return cupti->enabled_callbacks(CUPTI_DOMAIN_RUNTIME) ==
+		       0 CUPTI_RUNTIME_CALLS(ONE) CUPTI_OTHER_RUNTIME_CALLS(ONE) &&
+	       cupti->enabled_callbacks(CUPTI_DOMAIN_DRIVER) ==
+		       0 CUPTI_DRIVER_CALLS(ONE) CUPTI_OTHER_DRIVER_CALLS(ONE);
+}
+
+static void site(uint32_t id, uint32_t correlation, int where)
+{
+	cupti->call(CUPTI_DOMAIN_RUNTIME, id, correlation, where, 0);
+}
+
+/*
+ * One call lies before the window, one in it, and these over its edges: one that began before it,
+ * one that ends when its callbacks are off, and one of the time when it is being closed.
+ */
+static int play_calls_window(void)
+{
+	struct wire_gate *gate = map_gate();
+
+	runtime_call(RUNTIME_MALLOC, 1, within_alloc);
+	site(RUNTIME_MALLOC, 2, CUPTI_SITE_ENTER);
+	atomic_store(&gate->state, WIRE_GATE_OPEN);
+	if (!wait_for(is_tracing_all))
+		return 9;
+	site(RUNTIME_MALLOC, 2, CUPTI_SITE_EXIT);
+	runtime_call(RUNTIME_FREE, 3, within_free);
+	site(RUNTIME_MALLOC, 4, CUPTI_SITE_ENTER);
+	atomic_store(&gate->state, WIRE_GATE_DRAINING);
+	runtime_call(RUNTIME_MALLOC, 5, within_alloc);
+	if (!wait_for(is_not_tracing))
+		return 9;
+	site(RUNTIME_MALLOC, 4, CUPTI_SITE_EXIT);
+	atomic_store(&gate->state, WIRE_GATE_OPEN);
+	if (!wait_for(is_tracing_all))
+		return 9;
+	runtime_call(RUNTIME_FREE, 6, within_free);
+	calls = originals;
+	atomic_store(&gate->state, WIRE_GATE_CLOSED);
+	return wait_for(is_not_tracing) ? 0 : 9;
+}
+
+/* While a kernel is waited for, what ends after the window is recorded. As often as it takes. */
+static int play_calls_late(void)
+{
+	struct wire_gate *gate = map_gate();
+
+	for (uint32_t i = 1; i < 100; i++) {
+		uint32_t before, after;
+
+		atomic_store(&gate->state, WIRE_GATE_OPEN);
+		if (!wait_for(is_tracing_all))
+			return 9;
+		launch(2 * i); /* it does not end */
+		site(RUNTIME_MALLOC, 2 * i + 1, CUPTI_SITE_ENTER);
+		atomic_store(&gate->state, WIRE_GATE_DRAINING);
+		while (cupti->enabled_callbacks(CUPTI_DOMAIN_RUNTIME) ==
+			0 CUPTI_RUNTIME_CALLS(ONE) CUPTI_OTHER_RUNTIME_CALLS(ONE))
+			pause_ms(1);
+		before = cupti->enabled_callbacks(CUPTI_DOMAIN_RUNTIME);
+		site(RUNTIME_MALLOC, 2 * i + 1, CUPTI_SITE_EXIT);
+		after = cupti->enabled_callbacks(CUPTI_DOMAIN_RUNTIME);
+		if (!wait_for(is_not_tracing))
+			return 9;
+		calls = originals;
+		if (before == after && after >= 0 CUPTI_OTHER_RUNTIME_CALLS(ONE))
+			return 0;
+	}
+	return 9;
 }
 
 static int play_long_name(void)
@@ -1085,7 +1453,13 @@ static const struct {
 	{"graph-places", play_graph_places},
 	{"graph-family", play_graph_family},
 	{"graph-level", play_graph_level},
+	{"device-graphs", play_device_graphs},
+	{"device-graphs-window", play_device_graphs_window},
 	{"graph-from-host", play_graph_from_host},
+	{"levels-0", play_levels_0},
+	{"levels-2", play_levels_2},
+	{"levels-3", play_levels_3},
+	{"levels-closed", play_levels_closed},
 	{"destroyed", play_destroyed},
 	{"rebuilt", play_rebuilt},
 	{"fork", play_fork},
@@ -1103,9 +1477,17 @@ static const struct {
 	{"long-name", play_long_name},
 	{"memory", play_memory},
 	{"mig", play_mig},
+	{"sync", play_sync},
+	{"sync-before-12.8", play_sync_before_12_8},
+	{"many-syncs", play_many_syncs},
 	{"clones", play_clones},
 	{"many", play_many},
 	{"full", play_full},
+	{"calls", play_calls},
+	{"many-calls", play_many_calls},
+	{"calls-threads", play_calls_threads},
+	{"calls-window", play_calls_window},
+	{"calls-late", play_calls_late},
 	{"cost", play_cost},
 	{"names", play_names},
 	{"name-replaced", play_name_replaced},

@@ -11,7 +11,16 @@
  * _exit, kill, fork: how it ends; faults: kernels without times, dropped records; graphs: graphs
  * alone, timed as a whole where that was asked for; late: work is told 20 ms after its launch, for
  * STEPS times 10 ms; ranges: steps lie in ranges "train step" of NVTX, and all of them in a range
- * "training" of the process.
+ * "training" of the process; sync: STEPS times a kernel of one stream waits for one of another;
+ * unified: STEPS times a kernel faults on managed memory, and the host on what it wrote;
+ * unified-late: the same, and CUPTI never says that the driver is ready;
+ * latency: STEPS times two kernels wait on the device after they were submitted, the second one
+ * for longer, in a stream of a higher priority;
+ * device-graphs: STEPS times a graph is replayed that launches another while it runs, which
+ * launches itself when it has ended; then a graph of which no launch is known launches that;
+ * host: STEPS times a stream has the host run a function between two kernels, and a graph one;
+ * calls: a model is loaded and its weights are allocated, then two threads allocate, launch and
+ * free STEPS times; calls-ended: the process ends within a call that allocates.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,23 +35,39 @@
 
 #include "../nvtx/nvtx.h"
 #include "double.h"
+#include "wire/device.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 /* After a call, so that it does not become a jump. */
 #define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
-#define RUNTIME_LAUNCH   211
-#define RUNTIME_MEMCPY   41
-#define RUNTIME_SYNC     165
-#define RUNTIME_BEGIN    315
-#define RUNTIME_END      319
-#define RUNTIME_INSTANCE 443
-#define RUNTIME_REPLAY   311
-#define GRAPH            ((void *)10)
-#define EXEC             ((void *)20)
-#define NODE(graph, i)   ((void *)(((uintptr_t)(graph) << 32) | (i)))
-#define REPLAYS          10
-#define KERNEL_NS        20000
+#define RUNTIME_LAUNCH        211
+#define RUNTIME_MEMCPY        41
+#define RUNTIME_SYNC          165
+#define RUNTIME_RECORD        135
+#define RUNTIME_WAIT_EVENT    147
+#define RUNTIME_BEGIN         315
+#define RUNTIME_END           319
+#define RUNTIME_INSTANCE      443
+#define RUNTIME_REPLAY        311
+#define RUNTIME_MALLOC        20
+#define RUNTIME_FREE          22
+#define RUNTIME_MANAGED       206
+#define RUNTIME_QUERY         138
+#define RUNTIME_HOST_FUNCTION 284
+#define DRIVER_ALLOC          243
+#define DRIVER_FREE           245
+#define DRIVER_LIBRARY        678
+#define DRIVER_FUNCTION       683
+#define OUT_OF_MEMORY         2
+#define NOT_READY             600
+#define GRAPH                 ((void *)10)
+#define EXEC                  ((void *)20)
+#define NODE(graph, i)        ((void *)(((uintptr_t)(graph) << 32) | (i)))
+#define REPLAYS               10
+#define KERNEL_NS             20000
+#define CACHE_BYTES           (1 << 20)
+#define WEIGHT_BYTES          (8 << 20)
 
 static const struct double_functions *cupti;
 static _Atomic uint32_t last_correlation;
@@ -243,7 +268,7 @@ static void emit_replay(uint32_t correlation)
 		.stream = 7,
 	};
 
-	if (cupti->kind_enabled(CUPTI_KIND_GRAPH_TRACE)) {
+	if (cupti->times_whole(0)) {
 		cupti->emit(&whole, sizeof(whole));
 		return;
 	}
@@ -301,6 +326,379 @@ static void *train(void *steps)
 	}
 	cuda_synchronize();
 	return NULL;
+}
+
+static void launch_on(const char *name, uint32_t stream, uint64_t start, uint64_t kernels)
+{
+	uint32_t correlation = ++last_correlation;
+	struct cupti_kernel record = kernel(name, correlation);
+
+	checksum++;
+	record.stream = stream;
+	record.start = start;
+	record.end = start + kernels * KERNEL_NS;
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_LAUNCH, correlation, CUPTI_SITE_ENTER, 0);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_LAUNCH, correlation, CUPTI_SITE_EXIT, 0);
+	cupti->emit(&record, sizeof(record));
+}
+
+/* Was queued for the time of one kernel, and submitted for that of `waits`. */
+static void launch_early(const char *name, uint32_t stream, uint64_t waits, int32_t priority)
+{
+	uint32_t correlation = ++last_correlation;
+	struct cupti_kernel record = kernel(name, correlation);
+
+	checksum++;
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_LAUNCH, correlation, CUPTI_SITE_ENTER, 0);
+	record.queued = device_now();
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_LAUNCH, correlation, CUPTI_SITE_EXIT, 0);
+	record.submitted = record.queued + KERNEL_NS;
+	record.start = record.submitted + waits * KERNEL_NS;
+	record.end = record.start + KERNEL_NS;
+	record.stream = stream;
+	record.priority = priority;
+	cupti->emit(&record, sizeof(record));
+}
+
+static void run_latency(unsigned long steps)
+{
+	for (unsigned long i = 0; i < steps; i++) {
+		launch_early("soon", 7, 2, 0);
+		launch_early("later", 8, 5, -3);
+		pause_ns(20 * KERNEL_NS);
+	}
+}
+
+static void emit_device_graph(uint32_t launcher, uint32_t mode, uint64_t start, uint64_t kernels)
+{
+	const struct cupti_device_graph record = {
+		.kind = CUPTI_KIND_DEVICE_GRAPH_TRACE,
+		.start = start,
+		.end = start + kernels * KERNEL_NS,
+		.graph = 21,
+		.launcher = launcher,
+		.mode = mode,
+		.context = 1,
+		.stream = 8,
+	};
+
+	cupti->emit(&record, sizeof(record));
+}
+
+/* The graph takes 3 kernels' time; what it launches ends before it and is reported first. */
+static NOINLINE void replay_with_device_graphs(void)
+{
+	struct cupti_graph_trace whole = {
+		.kind = CUPTI_KIND_GRAPH_TRACE,
+		.graph = (uint32_t)(uintptr_t)EXEC,
+		.context = 1,
+		.stream = 7,
+	};
+	uint64_t start;
+
+	checksum++;
+	call(RUNTIME_REPLAY, NULL);
+	start = device_now() + KERNEL_NS;
+	whole.correlation = last_correlation;
+	whole.start = start;
+	whole.end = start + 3 * KERNEL_NS;
+	emit_device_graph(21, CUPTI_DEVICE_LAUNCH_TAIL, start + 2 * KERNEL_NS, 2);
+	emit_device_graph((uint32_t)(uintptr_t)EXEC, CUPTI_DEVICE_LAUNCH_FIRE_AND_FORGET,
+		start + KERNEL_NS, 1);
+	cupti->emit(&whole, sizeof(whole));
+	pause_ns(20 * KERNEL_NS);
+	KEEP_FRAME();
+}
+
+static void run_device_graphs(unsigned long steps)
+{
+	capture_model();
+	for (unsigned long i = 0; i < steps; i++)
+		replay_with_device_graphs();
+	emit_device_graph(99, CUPTI_DEVICE_LAUNCH_SIBLING, device_now(), 5);
+}
+
+#define FUNCTION_NS (5 * KERNEL_NS)
+
+/* A stream, then a graph that is replayed, has the host run a function; then a kernel runs. */
+static void run_host_functions(unsigned long steps)
+{
+	for (unsigned long i = 0; i < steps; i++) {
+		uint64_t start = device_now() + KERNEL_NS;
+		struct cupti_host_launch function = {
+			.kind = CUPTI_KIND_HOST_LAUNCH,
+			.stream = 7,
+			.context = 1,
+			.start = start + KERNEL_NS,
+			.end = start + KERNEL_NS + FUNCTION_NS,
+		};
+		struct cupti_graph_host_node node = {
+			.kind = CUPTI_KIND_GRAPH_HOST_NODE,
+			.stream = 8,
+			.context = 1,
+			.graph = (uint32_t)(uintptr_t)EXEC,
+			.graph_node = (uintptr_t)NODE(EXEC, 0),
+			.start = start,
+			.end = start + 2 * FUNCTION_NS,
+		};
+
+		launch_on("before", 7, start, 1);
+		function.correlation = last_correlation + 1;
+		call(RUNTIME_HOST_FUNCTION, NULL);
+		cupti->emit(&function, sizeof(function));
+		launch_on("after", 7, function.end, 1);
+		node.correlation = last_correlation + 1;
+		call(RUNTIME_REPLAY, NULL);
+		cupti->emit(&node, sizeof(node));
+		launch_on("graph kernel", 8, node.end, 1);
+		pause_ns(20 * KERNEL_NS);
+	}
+}
+
+/* The event of a step is one that the step before recorded, too. */
+static void wait_by_event(uint64_t event_sync)
+{
+	struct cupti_event record = {
+		.kind = CUPTI_KIND_CUDA_EVENT,
+		.correlation = last_correlation + 1,
+		.context = 1,
+		.stream = 7,
+		.event = 40,
+		.event_sync = event_sync,
+	};
+	struct cupti_synchronization wait = {
+		.kind = CUPTI_KIND_SYNCHRONIZATION,
+		.type = WIRE_SYNC_WAIT,
+		.correlation = last_correlation + 2,
+		.context = 1,
+		.stream = 8,
+		.event = 40,
+		.event_sync = event_sync,
+	};
+
+	call(RUNTIME_RECORD, NULL);
+	cupti->emit(&record, sizeof(record));
+	call(RUNTIME_WAIT_EVENT, NULL);
+	cupti->emit(&wait, sizeof(wait));
+}
+
+/* In each step stream 8 waits for stream 7 for the time of 9 kernels. */
+static void run_sync(unsigned long steps)
+{
+	struct cupti_synchronization wait = {
+		.kind = CUPTI_KIND_SYNCHRONIZATION,
+		.type = WIRE_SYNC_CONTEXT,
+		.context = 1,
+		.stream = CUPTI_SYNC_INVALID,
+		.event = CUPTI_SYNC_INVALID,
+		.event_sync = CUPTI_SYNC_INVALID,
+	};
+
+	for (unsigned long i = 0; i < steps; i++) {
+		uint64_t start = device_now() + 100 * KERNEL_NS;
+
+		launch_on("prepare", 8, start, 1);
+		launch_on("produce", 7, start, 10);
+		wait_by_event(900 + i);
+		launch_on("consume", 8, start + 10 * KERNEL_NS + 1000, 1);
+		wait.start = device_now();
+		wait.correlation = last_correlation + 1;
+		/* Until the kernels have ended. */
+		pause_ns(120 * KERNEL_NS);
+		call(RUNTIME_SYNC, NULL);
+		wait.end = device_now();
+		cupti->emit(&wait, sizeof(wait));
+	}
+}
+
+/* ---- calls that launch nothing ---- */
+
+static void driver_call(uint32_t id, uint32_t correlation, long takes_ns)
+{
+	cupti->call(CUPTI_DOMAIN_DRIVER, id, correlation, CUPTI_SITE_ENTER, 0);
+	if (takes_ns)
+		pause_ns(takes_ns);
+	cupti->call(CUPTI_DOMAIN_DRIVER, id, correlation, CUPTI_SITE_EXIT, 0);
+}
+
+static uint32_t call_with(uint32_t id, uint32_t driver_id, int32_t result)
+{
+	uint32_t correlation = ++last_correlation;
+
+	checksum++;
+	cupti->call(CUPTI_DOMAIN_RUNTIME, id, correlation, CUPTI_SITE_ENTER, 0);
+	if (driver_id)
+		driver_call(driver_id, correlation, 0);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, id, correlation, CUPTI_SITE_EXIT, result);
+	return correlation;
+}
+
+static void emit_memory(uint32_t operation, uint64_t address, uint64_t bytes, uint32_t correlation)
+{
+	const struct cupti_memory memory = {
+		.kind = CUPTI_KIND_MEMORY2,
+		.operation = operation,
+		.memory = 3,
+		.correlation = correlation,
+		.address = address,
+		.bytes = bytes,
+		.timestamp = device_now(),
+	};
+
+	cupti->emit(&memory, sizeof(memory));
+}
+
+/* Each thread has blocks of its own. */
+static uint64_t cache_address(void)
+{
+	return (uint64_t)gettid() << 24;
+}
+
+static NOINLINE void allocate_cache(void)
+{
+	emit_memory(1, cache_address(), CACHE_BYTES, call_with(RUNTIME_MALLOC, DRIVER_ALLOC, 0));
+	KEEP_FRAME();
+}
+
+/* They stay, in an operator as PyTorch's emit_nvtx() marks them. */
+static NOINLINE void allocate_weights(void)
+{
+	nvtxRangePushA("aten::empty, op_id = 1, sizes = []");
+	emit_memory(1, 0x8000, WEIGHT_BYTES, call_with(RUNTIME_MALLOC, DRIVER_ALLOC, 0));
+	nvtxRangePop();
+	KEEP_FRAME();
+}
+
+static NOINLINE void allocate_too_much(void)
+{
+	call_with(RUNTIME_MALLOC, DRIVER_ALLOC, OUT_OF_MEMORY);
+	KEEP_FRAME();
+}
+
+static NOINLINE void free_cache(void)
+{
+	emit_memory(CUPTI_MEMORY_RELEASE, cache_address(), CACHE_BYTES,
+		call_with(RUNTIME_FREE, DRIVER_FREE, 0));
+	KEEP_FRAME();
+}
+
+/* The first launch of a kernel loads its code. */
+static NOINLINE void load_model(void)
+{
+	uint32_t correlation = ++last_correlation;
+	struct cupti_kernel record = kernel("first", correlation);
+
+	checksum++;
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_LAUNCH, correlation, CUPTI_SITE_ENTER, 0);
+	driver_call(DRIVER_LIBRARY, correlation, 20000000);
+	driver_call(DRIVER_FUNCTION, correlation, 0);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_LAUNCH, correlation, CUPTI_SITE_EXIT, 0);
+	record.start = device_now();
+	record.end = record.start + KERNEL_NS;
+	cupti->emit(&record, sizeof(record));
+	KEEP_FRAME();
+}
+
+static void *serve(void *steps)
+{
+	for (uintptr_t i = 0; i < (uintptr_t)steps; i++) {
+		allocate_cache();
+		launch_add();
+		call_with(RUNTIME_QUERY, 0, NOT_READY);
+		free_cache();
+	}
+	return NULL;
+}
+
+static void run_calls(unsigned long steps)
+{
+	pthread_t thread;
+
+	load_model();
+	allocate_weights();
+	pthread_create(&thread, NULL, serve, (void *)steps);
+	serve((void *)steps);
+	pthread_join(thread, NULL);
+	allocate_too_much();
+	cuda_synchronize();
+}
+
+/* The last call has begun, and its end is not seen. */
+static void run_calls_ended(void)
+{
+	launch_add();
+	allocate_cache();
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_MALLOC, ++last_correlation, CUPTI_SITE_ENTER, 0);
+}
+
+/* ---- unified memory ---- */
+
+#define MANAGED 0x7f0000000000ULL
+#define PAGES   (2 << 20)
+
+static NOINLINE void allocate_managed(void)
+{
+	struct cupti_memory record = {
+		.kind = CUPTI_KIND_MEMORY2,
+		.operation = 1,
+		.memory = WIRE_MEMORY_MANAGED,
+		.correlation = last_correlation + 1,
+		.address = MANAGED,
+		.bytes = 4 * PAGES,
+	};
+
+	call_with(RUNTIME_MANAGED, 0, 0);
+	record.timestamp = device_now();
+	cupti->emit(&record, sizeof(record));
+	KEEP_FRAME();
+}
+
+/* What has no end has the start's. */
+static void emit_unified(uint32_t counter, uint64_t start, uint64_t takes, uint64_t address,
+	uint64_t value, uint32_t flags)
+{
+	bool to_host = counter == WIRE_UNIFIED_TO_HOST;
+	struct cupti_unified_memory record = {
+		.kind = CUPTI_KIND_UNIFIED_MEMORY,
+		.counter = counter,
+		.value = value,
+		.start = start,
+		.end = takes ? start + takes : 0,
+		.address = address,
+		.from = counter == WIRE_UNIFIED_TO_DEVICE ? CUPTI_UNIFIED_HOST : 0,
+		.to = to_host ? CUPTI_UNIFIED_HOST : 0,
+		.process = (uint32_t)getpid(),
+		.flags = flags,
+		.processors = {counter == WIRE_UNIFIED_THRASHING},
+	};
+
+	cupti->emit(&record, sizeof(record));
+}
+
+/* In each step two groups of faults and two migrations while "gather" runs, then one to the host,
+ * before which it faulted; a page of the system once. */
+static void run_unified(unsigned long steps)
+{
+	allocate_managed();
+	for (unsigned long i = 0; i < steps; i++) {
+		uint64_t start = device_now() + KERNEL_NS;
+
+		launch_on("gather", 7, start, 10);
+		emit_unified(WIRE_UNIFIED_DEVICE_FAULT, start + 1000, KERNEL_NS, MANAGED, 3,
+			WIRE_ACCESS_READ);
+		emit_unified(WIRE_UNIFIED_TO_DEVICE, start + 2000, 2 * KERNEL_NS, MANAGED, PAGES,
+			WIRE_MIGRATION_COHERENCE);
+		emit_unified(WIRE_UNIFIED_TO_DEVICE, start + 3 * KERNEL_NS, KERNEL_NS,
+			MANAGED + PAGES, PAGES, WIRE_MIGRATION_USER);
+		start += 11 * KERNEL_NS;
+		emit_unified(WIRE_UNIFIED_HOST_FAULT, start, 0, MANAGED, 0x401000, 0);
+		emit_unified(WIRE_UNIFIED_TO_HOST, start + 1000, KERNEL_NS, MANAGED, 65536,
+			WIRE_MIGRATION_COHERENCE);
+		emit_unified(WIRE_UNIFIED_THRASHING, start + 2000, 0, MANAGED, 65536,
+			CUPTI_UNIFIED_ON_HOST);
+		pause_ns(20 * KERNEL_NS);
+	}
+	emit_unified(WIRE_UNIFIED_TO_DEVICE, device_now(), KERNEL_NS, 0x1000, 4096, 0);
 }
 
 static void run_late(unsigned long steps)
@@ -426,9 +824,25 @@ int main(int count, char **arguments)
 	}
 	has_ranges = strcmp(what, "ranges") == 0;
 	load_injection();
+	if (strcmp(what, "unified-late") != 0)
+		cupti->resource(CUPTI_RESOURCE_DRIVER_READY, NULL);
 	emit_device();
 	if (strcmp(what, "late") == 0) {
 		run_late(steps);
+	} else if (strcmp(what, "sync") == 0) {
+		run_sync(steps);
+	} else if (strncmp(what, "unified", 7) == 0) {
+		run_unified(steps);
+	} else if (strcmp(what, "latency") == 0) {
+		run_latency(steps);
+	} else if (strcmp(what, "device-graphs") == 0) {
+		run_device_graphs(steps);
+	} else if (strcmp(what, "host") == 0) {
+		run_host_functions(steps);
+	} else if (strcmp(what, "calls") == 0) {
+		run_calls(steps);
+	} else if (strcmp(what, "calls-ended") == 0) {
+		run_calls_ended();
 	} else if (strcmp(what, "faults") == 0) {
 		run_faults();
 	} else {

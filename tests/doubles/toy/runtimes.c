@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of runtimes with the toy in it. */
 #include "inject/cuda/runtime.h"
+#include "inject/hip/runtime.h"
 #include "inject/opencl/runtime.h"
 #include "runtime.h"
 
 const struct runtime *const runtimes[] = {
 	&cuda_runtime,
+	&hip_runtime,
 	&opencl_runtime,
 	&toy_runtime,
 	NULL,

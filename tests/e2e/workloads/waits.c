@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wait for known times: sleep, a lock, a pipe, a socket, poll; each SECONDS long.
+ * Threads that wait for known times: sleep, a lock, a pipe, a socket, poll; each SECONDS long,
+ * ROUNDS times (1).
  *
- *   waits SECONDS
+ *   waits SECONDS [ROUNDS]
  */
 #include <poll.h>
 #include <pthread.h>
@@ -57,16 +58,13 @@ static void *wait_in_poll(void *unused)
 	return unused;
 }
 
-int main(int count, char **arguments)
+static int wait_once(void)
 {
 	static void *(*const waits[])(void *) = {
 		wait_in_sleep, wait_for_lock, wait_for_pipe, wait_for_socket, wait_in_poll};
 	enum { WAITS = sizeof(waits) / sizeof(waits[0]) };
 	pthread_t threads[WAITS];
 
-	seconds = count > 1 ? atof(arguments[1]) : 1;
-	if (pipe(a_pipe) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, a_socket) < 0)
-		return 1;
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < WAITS; i++)
 		pthread_create(&threads[i], NULL, waits[i], NULL);
@@ -78,5 +76,19 @@ int main(int count, char **arguments)
 		return 1;
 	for (int i = 0; i < WAITS; i++)
 		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+int main(int count, char **arguments)
+{
+	int rounds = count > 2 ? atoi(arguments[2]) : 1;
+
+	seconds = count > 1 ? atof(arguments[1]) : 1;
+	if (pipe(a_pipe) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, a_socket) < 0)
+		return 1;
+	for (int i = 0; i < rounds; i++) {
+		if (wait_once())
+			return 1;
+	}
 	return 0;
 }

@@ -7,7 +7,7 @@ import { legendOf } from "../flame/colours";
 import { addressOf, nodeOf } from "../flame/address";
 import { callees, callers, costs, graphOf, search } from "../flame/graph";
 import type { Cost, Graph } from "../flame/graph";
-import { formatCell, formatCount, formatDuration, formatEnergy } from "../format";
+import { formatBytes, formatCell, formatCount, formatDuration, formatEnergy } from "../format";
 import type { CallTree, Cell } from "../report";
 import { go } from "../router";
 import type { Place } from "../router";
@@ -21,6 +21,7 @@ const FUNCTIONS = 200; // rows of the table
 
 export function formatWeight(tree: CallTree, weight: number): string {
   if (tree.unit === "uj") return formatEnergy(weight / 1e6);
+  if (tree.unit === "bytes") return formatBytes(weight);
   if (tree.unit === "ns") return formatDuration(weight);
   return `${formatCount(weight)} samples`;
 }

@@ -13,6 +13,16 @@ export function titleOf(section: Section): string | null {
 
 export const idOf = (section: Section) => section.key ?? section.title ?? section.by ?? "";
 
+// What is left of a section where its advice stands above all: without a heading that has nothing but advice below.
+export function withoutAdvice(section: Section): Section {
+  let isOnlyAdvice = false;
+  const blocks = section.blocks.filter((block, at) => {
+    if (block.kind === "heading") isOnlyAdvice = section.blocks[at + 1]?.kind === "advice";
+    return !isOnlyAdvice && block.kind !== "advice";
+  });
+  return { ...section, blocks };
+}
+
 function Bars({ block, table }: { block: BarsBlock; table: Table }) {
   const values = table.rows.map((row) => Number(row[0] ?? 0));
   const peak = Math.max(...values, 0);

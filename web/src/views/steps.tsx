@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { formatCell, formatCount } from "../format";
 import type { Column, Report } from "../report";
-import { go, hrefOf } from "../router";
+import { go, hrefOf, isAt } from "../router";
 import type { Place } from "../router";
 import { csvOf, jsonOf, save } from "../save";
 import { KINDS, metricsOf } from "../steps";
@@ -115,12 +115,21 @@ function Steps({ items, place, kind, names, sectionOf }: { items: Items; place: 
   const filter = filterOf(kind, item);
   const change = (query: Record<string, string>) => go({ ...place, query: { ...place.query, ...query } }, true);
 
-  useEffect(() => { if (named >= 0) setAt(named); }, [named]);
+  // The address may name one that the slider has since left.
+  const written = useRef(place.query.n);
+  useEffect(() => {
+    if (named >= 0 && place.query.n !== written.current) setAt(named);
+    written.current = place.query.n;
+  }, [named]);
   useEffect(() => {
     if (place.query.n === item.name || (!place.query.n && !chosen)) return;
-    const timer = setTimeout(() => change({ n: item.name }), WAIT_MS);
+    const timer = setTimeout(() => {
+      if (!isAt(place)) return;
+      written.current = item.name;
+      change({ n: item.name });
+    }, WAIT_MS);
     return () => clearTimeout(timer);
-  }, [chosen]);
+  }, [chosen, place]);
   const settled = place.query.n === item.name || (!place.query.n && !chosen);
   const { title } = KINDS[kind]!;
   const last = items.items.length - 1;

@@ -42,7 +42,7 @@ function HeadCell({ column, at, sorting, onSort }: { column: Column; at: number;
 
 function BodyCell({ value, column, largest }: { value: Cell; column: Column; largest: number }) {
   const text = formatCell(value, column);
-  const classes = [isRight(column) ? "right" : "", column.is_dim ? "dim" : "", column.is_name || column.is_path || column.is_source ? "code" : ""];
+  const classes = [isRight(column) ? "right" : "", column.is_dim ? "dim" : "", column.is_name || column.is_path || column.is_source ? "code" : "", column.is_path ? "path" : ""];
   const bar = column.kind === "share" && largest > 0 && value !== null ? `${Math.min(100, (100 * Math.abs(Number(value))) / largest)}%` : null;
   return (
     <td class={classes.filter(Boolean).join(" ")} title={isText(column) ? text : undefined}>

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Slice, SliceLink } from "../api";
 import { formatCount } from "../format";
-import { go, hrefOf } from "../router";
+import { go, hrefOf, isAt } from "../router";
 import type { Place } from "../router";
 import { save } from "../save";
 import { useDark } from "../theme";
@@ -66,6 +66,7 @@ function useSpan(place: Place, durationNs: number): [[number, number], (span: [n
     const [from, to] = span.map((ns) => String(Math.round(ns))) as [string, string];
     if ((place.query.from === from && place.query.to === to) || (!place.query.from && span[0] === 0 && span[1] === durationNs)) return;
     const timer = setTimeout(() => {
+      if (!isAt(place)) return;
       written.current = [from, to].join();
       go({ view: "timeline", query: { ...place.query, from, to } }, true);
     }, ADDRESS_MS);
