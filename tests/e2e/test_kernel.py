@@ -202,6 +202,7 @@ def test_a_running_process(record, start_workload, note):
     assert running.process.poll() is None
 
 
+@pytest.mark.alone
 @needs_root
 @needs_loops
 def test_the_machine(record, start_workload):

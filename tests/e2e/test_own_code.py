@@ -138,6 +138,7 @@ def test_processes_of_a_build_are_one_row(sonde, tmp_path):
     assert re.search(rf" {len(each)} ×  awk$", text, re.M)
 
 
+@pytest.mark.alone
 def test_the_whole_machine_has_sonde_apart(sonde, tmp_path):
     capture = tmp_path / "all.pftrace"
     recording = sonde.start("record", "-a", "-F", "999", "-o", capture)

@@ -282,6 +282,7 @@ def test_attach_to_a_running_tree(sonde, report, start_workload, tmp_path):
     assert data["session"]["command"] is None
 
 
+@pytest.mark.alone
 @needs_bpf
 def test_whole_machine(sonde, report, start_workload, tmp_path):
     running = start_workload("spin", 6)

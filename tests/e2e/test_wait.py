@@ -44,6 +44,7 @@ def by_function(part):
     return times
 
 
+@pytest.mark.alone
 @every_mode
 def test_known_waits_are_found(waiting, workload, mode):
     """Sleep, lock, pipe, socket and poll, each in a thread of its own, within 5 %, or 2 % where measured."""

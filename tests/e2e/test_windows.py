@@ -449,6 +449,7 @@ def test_bad_lines(session, sonde):
 # ---- attached processes, top, split ----
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("options", [["-p"], ["-a"]])
 def test_attached(sonde, start_workload, tmp_path, options):
     if options == ["-a"] and os.geteuid() != 0:
