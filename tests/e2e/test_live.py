@@ -16,6 +16,8 @@ from server_client import Server
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+LIMIT_S = 120  # for a message
+
 # Two requests, phases, layers and CPU time; then waits until the file that it is given is there.
 ENGINE = """
 import os, sys, time
@@ -89,12 +91,14 @@ class Live:
         self.messages = []
 
     def until(self, is_enough):
-        """Reads on until a message is enough, and returns it."""
+        """Reads on until a message is enough, and returns it; others may come for ever."""
+        end = time.monotonic() + LIMIT_S
         while (message := self.client.next()) is not None:
             self.messages.append(message)
             if is_enough(message):
                 return message
             assert message["type"] != "live_ended", message
+            assert time.monotonic() < end, f"not in {LIMIT_S} s: {[one['type'] for one in self.messages]}"
         raise AssertionError(f"the connection ended: {[one['type'] for one in self.messages]}")
 
     def until_type(self, kind):
@@ -353,17 +357,22 @@ def test_a_capture_that_is_damaged_while_it_grows(record, serve, sonde, engine, 
         with open(damaged, "wb", buffering=0) as file:
             file.write(source.read_bytes()[: source.stat().st_size // 2])
             while not stop.is_set():
-                file.write(b"\xff" * 64)
+                file.write(b"\xff" * 4096)  # more than is missing of the packet that was cut
                 time.sleep(0.2)
 
-    writer = threading.Thread(target=grow)
+    writer = threading.Thread(target=grow, daemon=True)
     writer.start()
     ended = live.until_type("live_ended")
     assert ended["reason"] == "unreadable" and "is corrupt at offset" in ended["message"]
     assert serve.capture("damaged.pftrace") == ended["capture"]
     # Two recordings later it has been looked at several times.
     for name in ("next.pftrace", "last.pftrace"):
-        record(name=name).wait(60)
+        # It goes on until it is followed: one that begins and ends between two looks at the folder sends nothing.
+        os.remove(engine[0][-1])
+        process = record(name=name)
+        live.until_type("live_summary")
+        engine[2]()
+        process.wait(60)
         assert live.until_type("live_ended")["reason"] == "end"
     assert [one["capture"] for one in live.of("live_ended")].count(ended["capture"]) == 1
     stop.set()
