@@ -330,7 +330,10 @@ static void *make_steps(void *unused)
 	return unused;
 }
 
-/* None is lost, and the windows come in order, whoever makes their edges. */
+/*
+ * No step is lost, and the windows come in order, whoever makes their edges. Where the thread that
+ * makes one is not run for a while, the others may count past the next.
+ */
 static void body_threads(void)
 {
 	pthread_t threads[THREADS];
@@ -347,17 +350,22 @@ static void body_threads(void)
 		pthread_join(threads[i], NULL);
 	find_rings();
 	expect(rings->steps[0].owned + rings->steps[0].shared == THREADS * PER_THREAD);
-	expect(gate->edges_written == 30 && gate->cycles_missed == 0);
-	for (unsigned i = 0; i < 30; i++) {
-		static const enum wire_phase phases[] = {
-			WIRE_PHASE_WARMUP, WIRE_PHASE_ACTIVE, WIRE_PHASE_CLOSED};
-		static const uint64_t at[] = {500, 1000, 2000};
-		uint64_t due = i / 3 * 2000 + at[i % 3];
+	expect(gate->edges_written >= 2 && gate->edges_written <= 30 && gate->cycles_missed == 0);
+	for (unsigned i = 0; i < gate->edges_written; i++) {
+		static const uint64_t from[] = {
+			[WIRE_PHASE_WARMUP] = 500, [WIRE_PHASE_ACTIVE] = 1000};
+		static const uint64_t to[] = {
+			[WIRE_PHASE_WARMUP] = 1000, [WIRE_PHASE_ACTIVE] = 2000};
+		enum wire_phase phase = gate->edges[i].phase;
+		enum wire_phase before = i ? gate->edges[i - 1].phase : WIRE_PHASE_CLOSED;
+		uint64_t place = gate->edges[i].step % 2000;
 
-		expect(gate->edges[i].phase == phases[i % 3]);
-		/* Not before its step, and at most by what the others counted meanwhile after. */
-		expect(gate->edges[i].step >= due);
+		expect(!i || gate->edges[i].step >= gate->edges[i - 1].step);
+		expect(phase != before &&
+			(phase != WIRE_PHASE_WARMUP || before == WIRE_PHASE_CLOSED));
+		expect(phase == WIRE_PHASE_CLOSED || (place >= from[phase] && place < to[phase]));
 	}
+	expect(gate->edges[gate->edges_written - 1].phase == WIRE_PHASE_CLOSED);
 	expect(gate->state != WIRE_GATE_OPEN);
 }
 
