@@ -25,6 +25,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     # A shell that runs us in the background may ignore ^C, and what we start would, too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGALRM, take_too_long)
     config.addinivalue_line("markers", "slow: takes long; run by 'make test-all' only")
     config.addinivalue_line("markers", "alone: no other test runs meanwhile")
 
@@ -71,7 +72,6 @@ def company(item):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
     with company(item):
-        signal.signal(signal.SIGALRM, take_too_long)
         signal.alarm(LIMIT_OF_SLOW_S if "slow" in item.keywords else LIMIT_S)
         yield
         signal.alarm(0)
