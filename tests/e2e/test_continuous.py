@@ -114,11 +114,21 @@ def test_a_bound_in_bytes(record, folder):
     assert size <= 40 * 1024
 
 
+# As an image's ENTRYPOINT is, whose default actions of signals the kernel leaves out.
+PROCESS_1 = ("unshare", "--pid", "--mount-proc", "--fork", "--kill-child")
+
+
+def children(process):
+    return [int(pid) for pid in open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="the whole machine needs root")
-def test_ctrl_c_ends_with_the_last_window_complete(sonde, report, folder):
-    process = sonde.start("record", "-a", "--continuous", "--every", "1s", "-o", folder)
+@pytest.mark.parametrize("number, prefix", [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGTERM, PROCESS_1)],
+                         ids=["ctrl-c", "sigterm", "sigterm-to-process-1"])
+def test_a_signal_ends_it_with_the_last_window_complete(sonde, report, folder, number, prefix):
+    process = sonde.start("record", "-a", "--continuous", "--every", "1s", "-o", folder, prefix=prefix)
     wait_for(lambda: folder.exists() and len(windows(folder)) >= 2)
-    process.send_signal(signal.SIGINT)
+    os.kill(children(process)[0] if prefix else process.pid, number)
     assert process.wait(60) == 0
     assert not list(folder.glob("*.open.pftrace"))
     assert all(report(path)["losses"]["recording_complete"] for path in windows(folder))
