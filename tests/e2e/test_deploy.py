@@ -144,6 +144,16 @@ def placed(words, places):
     return words
 
 
+def places_of(only, url, tmp_path):
+    """For placed(): the volumes of the DaemonSet as folders, which are made, with a token, and the receiver's address."""
+    for name in ("windows", "metrics", "token"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "token/token").write_text(TOKEN + "\n")
+    volumes = sorted(only["volumeMounts"], key=lambda mount: -len(mount["mountPath"]))
+    return {"$(NODE_NAME)": "node7", "https://captures.example": url,
+            **{mount["mountPath"]: tmp_path / mount["name"] for mount in volumes}}
+
+
 def commands_beside(only):
     """All that the kubelet runs in a container beside its main command."""
     hooks = [*only.get("lifecycle", {}).values(), *(only.get(f"{kind}Probe", {}) for kind in ("liveness", "readiness", "startup"))]
@@ -161,12 +171,7 @@ def test_the_daemon_sets_commands(on_a_node, report, tmp_path):
     pod, only = container()
     receiver = ReceiverDouble()
     try:
-        for name in ("windows", "metrics", "token"):
-            (tmp_path / name).mkdir()
-        (tmp_path / "token/token").write_text(TOKEN + "\n")
-        places = {mount["mountPath"]: tmp_path / mount["name"] for mount in only["volumeMounts"]}
-        places = {"$(NODE_NAME)": "node7", "https://captures.example": receiver.url,
-                  **dict(sorted(places.items(), key=lambda item: -len(item[0])))}
+        places = places_of(only, receiver.url, tmp_path)
         seen = on_a_node(main=placed([*only["command"], *only["args"]], places), others=commands_beside(only),
                          ready=tmp_path / "windows/*.open.pftrace", limit_s=pod["terminationGracePeriodSeconds"])
     finally:
@@ -201,6 +206,22 @@ def test_the_images_commands(on_a_node, tmp_path):
     (entry,) = [json.loads(rest) for word, rest in instructions() if word == "ENTRYPOINT"]
     seen = on_a_node(path=tmp_path / "stand-ins", others=[*(["/bin/sh", "-c", line] for line in lines), [*entry, "version"]])
     assert seen["signals"] == [] and not any(seen["others"]), seen
+
+
+WITHOUT_LIBRARIES = 'for file in $(ldconfig -p | sed -n "s/.*libcurl.* => //p"); do mount --bind /dev/null "$(realpath "$file")"; done; exec "$0" "$@"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="hiding libraries needs root")
+def test_the_image_has_what_the_daemon_sets_options_need(sonde, tmp_path):
+    """Where no library is that sonde opens by itself, it names the packages of those that it needs."""
+    _, only = container()
+    words = placed(only["args"], places_of(only, "http://127.0.0.1:9", tmp_path))
+    done = sonde(*words, prefix=["unshare", "--mount", "sh", "-c", WITHOUT_LIBRARIES], check=1)
+    needed = set(re.findall(r"\(Debian: ([\w.+-]+)\)", " ".join(done.stderr.split())))
+    assert needed, done.stderr
+    installed = {word for key, rest in instructions() if key == "RUN"
+                 for words in re.findall(r"apt-get install ([^&;]*)", rest) for word in words.split()}
+    assert needed | {"ca-certificates"} <= installed, "https needs certificates"
 
 
 def most_seconds_at_the_end():
