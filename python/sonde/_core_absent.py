@@ -29,7 +29,7 @@ def _installed_version() -> str:
     from importlib import metadata
 
     try:
-        return metadata.version("sonde")
+        return metadata.version("sonde-profiler")
     except metadata.PackageNotFoundError:
         return "unknown"
 

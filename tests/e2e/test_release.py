@@ -73,7 +73,7 @@ def test_files_are_of_their_sizes_and_checksums(release):
 def test_the_wheel_is_manylinux_and_complete(release):
     path = only(release, "*.whl")
     machine, = re.fullmatch(r"sonde-[\d.]+-linux-(\w+)\.tar\.gz", only(release, "*.tar.gz").name).groups()
-    assert re.fullmatch(rf"sonde-[\d.]+-py3-none-manylinux_2_(\d+)_{machine}\.whl", path.name)
+    assert re.fullmatch(rf"sonde_profiler-[\d.]+-py3-none-manylinux_2_(\d+)_{machine}\.whl", path.name)
     assert int(re.search(r"manylinux_2_(\d+)_", path.name)[1]) <= 34
     names = zipfile.ZipFile(path).namelist()
     for wanted in ("scripts/sonde", "lib/sonde/libsonde-inject.so", "man1/sonde-record.1", "completions/sonde", "sonde/__main__.py",
@@ -129,7 +129,7 @@ def check_report(text):
 def test_pip_install_and_one_command_record_a_program(system):
     install = "pip install -q --break-system-packages --no-index /release/*.whl\n"
     text = system(BUSY + install + "sonde record -q -o run.pftrace -- python3 busy.py && sonde report run.pftrace\n"
-                  "python3 -m sonde version; pip uninstall -q -y --break-system-packages sonde; test ! -e /usr/local/bin/sonde")
+                  "python3 -m sonde version; pip uninstall -q -y --break-system-packages sonde-profiler; test ! -e /usr/local/bin/sonde")
     check_report(text)
     assert re.search(r"^sonde [\d.]+ \([0-9a-f]{12}\)", text, re.MULTILINE)
 

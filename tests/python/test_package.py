@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -113,14 +114,27 @@ def sources():
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == sources() | {"sonde/_core.abi3.so"}
-    assert wheel.name.startswith("sonde-") and wheel.name.endswith(f"-abi3-linux_{os.uname().machine}.whl")
+    assert wheel.name.startswith("sonde_profiler-") and wheel.name.endswith(f"-abi3-linux_{os.uname().machine}.whl")
+
+
+def texts():
+    """What people read and follow: pages, and what is in images."""
+    patterns = ("*.md", "docs/**/*.md", "docs/deploy/*", "python/*.md", "python/sonde/**/*.py", "examples/**/*", "pyproject.toml")
+    return sorted({path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()})
+
+
+def test_no_text_says_to_install_what_is_not_there():
+    """On PyPI `sonde` is another project, and sonde-profiler is not there."""
+    wrong = re.compile(r"pip3? (?:install|download) (?:-\S+ )*(?:sonde(?![\w*/-])|sonde-profiler)(?!.*another project)")
+    found = [f"{path.relative_to(ROOT)}: {line}" for path in texts() for line in path.read_text().splitlines() if wrong.search(line)]
+    assert not found
 
 
 def test_the_installed_wheel_runs(installed, run):
     text = """
     import sonde
     from importlib.metadata import version
-    assert sonde.__version__ == version("sonde")
+    assert sonde.__version__ == version("sonde-profiler")
     sonde.step()
     print(sonde.__file__)
     """
