@@ -7,7 +7,11 @@ import re
 import subprocess
 import sys
 import zipfile
+from email import message_from_string
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from .conftest import ROOT
@@ -128,6 +132,48 @@ def test_no_text_says_to_install_what_is_not_there():
     wrong = re.compile(r"pip3? (?:install|download) (?:-\S+ )*(?:sonde(?![\w*/-])|sonde-profiler)(?!.*another project)")
     found = [f"{path.relative_to(ROOT)}: {line}" for path in texts() for line in path.read_text().splitlines() if wrong.search(line)]
     assert not found
+
+
+@pytest.fixture(scope="module")
+def twine():
+    """A Python with twine and trove_classifiers."""
+    done = subprocess.run([ROOT / "tools/venv", "twine"], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else pytest.skip(done.stderr.strip().splitlines()[-1])
+
+
+def of_tools_release(folder):
+    """A wheel with nothing but the metadata that tools/release writes."""
+    loader = SourceFileLoader("release", str(ROOT / "tools/release"))
+    release = module_from_spec(spec_from_loader(loader.name, loader))
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    loader.exec_module(release)
+    sys.dont_write_bytecode = before
+    project = release.tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    path = folder / "sonde_profiler-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as out:
+        for name, text in (("METADATA", release.metadata(SimpleNamespace(project=project, version="1.0"))), ("RECORD", ""),
+                           ("WHEEL", "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+                           ("licenses/LICENSE", ""), ("licenses/THIRD-PARTY-NOTICES", "")):
+            out.writestr(f"sonde_profiler-1.0.dist-info/{name}", text)
+    return path
+
+
+@pytest.mark.parametrize("made_by", ["pip", "tools/release"])
+def test_the_metadata_is_whole_and_pypi_would_take_it(made_by, wheel, twine, tmp_path):
+    path = wheel if made_by == "pip" else of_tools_release(tmp_path)
+    done = subprocess.run([twine, "-m", "twine", "check", "--strict", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    archive = zipfile.ZipFile(path)
+    (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    fields = message_from_string(archive.read(name).decode())
+    assert fields["Name"] == "sonde-profiler"
+    for wanted in ("Summary", "Author", "Keywords", "License-Expression", "License-File", "Requires-Python"):
+        assert fields[wanted], wanted
+    assert "# sonde" in fields.get_payload()
+    known = subprocess.run([twine, "-c", "import trove_classifiers; print(*trove_classifiers.classifiers, sep='\\n')"],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    used = fields.get_all("Classifier")
+    assert len(used) > 5 and set(used) <= set(known)
 
 
 def test_the_installed_wheel_runs(installed, run):
