@@ -112,6 +112,15 @@ void escape_plain(struct strbuf *out, const char *text)
 	escape_each(out, text, strlen(text), add_plain);
 }
 
+void escape_glob(struct strbuf *out, const char *path)
+{
+	for (; *path; path++) {
+		if (strchr("*?[\\", *path))
+			strbuf_add_char(out, '\\');
+		strbuf_add_char(out, *path);
+	}
+}
+
 void escape_xml(struct strbuf *out, const char *text)
 {
 	escape_each(out, text, strlen(text), add_xml);

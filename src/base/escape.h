@@ -22,6 +22,8 @@ void escape_lines(struct strbuf *out, const char *text);
  * where the shell would see more than a name.
  */
 void escape_shell(struct strbuf *out, const char *name);
+/* For a pattern of glob(3): what means more than itself there has a backslash before it. */
+void escape_glob(struct strbuf *out, const char *path);
 /* For XML text and attributes: plain, and & < > " ' as entities. */
 void escape_xml(struct strbuf *out, const char *text);
 /* For a frame in a folded stack: plain, and ';' as \x3b. */

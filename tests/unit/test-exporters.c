@@ -66,6 +66,7 @@ static void test_other_escapes(void **state)
 	check_escape(escape_shell, "~x", "'~x'");
 	check_escape(escape_shell, "-o", "./-o");
 	check_escape(escape_shell, "", "''");
+	check_escape(escape_glob, "/any [folder]/*?\\x", "/any \\[folder]/\\*\\?\\\\x");
 	check_escape(escape_csv, " x", "\" x\"");
 	check_escape(escape_csv, "\xff,", "\"\xef\xbf\xbd,\"");
 }

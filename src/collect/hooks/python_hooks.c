@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/file.h"
 
 #define BOOTSTRAP "hooks/bootstrap"
@@ -118,12 +119,6 @@ static int take_package(const char *path, char **ret_folder)
 	return *ret_folder ? 0 : -errno;
 }
 
-static void add_literally(struct strbuf *pattern, const char *path)
-{
-	for (const char *c = path; *c; c++)
-		strbuf_addf(pattern, "%s%c", strchr("*?[\\", *c) ? "\\" : "", *c);
-}
-
 /*
  * Built, installed, and where pip puts packages: of an environment, of the user, of Debian's
  * Python, and with
@@ -142,7 +137,7 @@ static int find_package(const char *program, char **ret_folder)
 		int r;
 
 		if (places[i][0] != '/')
-			add_literally(&pattern, program);
+			escape_glob(&pattern, program);
 		strbuf_add(&pattern, places[i]);
 		if (strbuf_status(&pattern) < 0)
 			return -ENOMEM;
