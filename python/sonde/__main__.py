@@ -4,13 +4,16 @@
 import os
 import sys
 
-from sonde._program import program_path
+from sonde._program import other_distribution, program_path, why_no_program
 
 
 def main() -> None:
     path = program_path()
     if path is None:
-        sys.exit("sonde: the program is neither beside the package nor on PATH; install it, or name it in SONDE")
+        sys.exit("sonde: " + why_no_program())
+    other = other_distribution()
+    if other is not None:
+        sys.stderr.write(f"sonde: {other}\n")
     try:
         os.execv(path, ["sonde", *sys.argv[1:]])
     except OSError as error:

@@ -14,7 +14,6 @@ does nothing else, and by this process's own thread where the child fails.
 import os
 import queue
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -24,6 +23,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from . import _place, _torch
 from ._log import describe, warn_once
+from ._program import program_path, why_no_program
 
 PENDING_MAX = 2  # windows whose files are being written; one more is not opened
 WINDOWS_MAX = 1000  # that a manifest lists, the latest ones
@@ -248,9 +248,9 @@ def check_et(window: Record, et: str, kineto: str, all_threads: bool) -> None:
 
 def _sonde_chakra() -> "tuple[Optional[str], str]":
     """The program that has the command chakra, or None and the reason."""
-    program = os.environ.get("SONDE") or shutil.which("sonde")
-    if not program:
-        return None, "not converted: there is no program sonde on PATH; install sonde, or name it in SONDE"
+    program = program_path()
+    if program is None:
+        return None, "not converted: " + why_no_program()
     try:
         done = subprocess.run(
             [program, "chakra", "--help"],

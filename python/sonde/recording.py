@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Type
 
 from . import _core, control
 from ._log import describe, warn, warn_once
-from ._program import program_path
+from ._program import other_distribution, program_path, why_no_program
 from .training import DISABLED
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def _program() -> str:
     """The program sonde. Raises ControlError."""
     path = program_path()
     if path is None:
-        raise control.ControlError("there is no program sonde on PATH; install it, or name it in SONDE")
+        raise control.ControlError(why_no_program())
+    other = other_distribution()
+    if other is not None:
+        warn_once("other", f"sonde.profile: {other}")
     return path
 
 

@@ -156,7 +156,7 @@ except KeyError:
 """
     env = {} if case == "no program" else {"SONDE": str(stand_in)}
     done = run(text, tmp_path / "x.pftrace", env=env)
-    said = {"no program": "there is no program sonde", "refuses": "cannot do it", "hangs": "was not ready within"}[case]
+    said = {"no program": "the program sonde is neither beside the package nor on PATH", "refuses": "cannot do it", "hangs": "was not ready within"}[case]
     assert done.stderr.count("sonde.profile: nothing is recorded: ") == 1 and said in done.stderr
     assert "mine surfaced" in done.stdout
 

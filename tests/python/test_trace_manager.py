@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from sonde import _chakra_files, _log, manager
+from sonde import _chakra_files, _log, _program, manager
 from sonde.manager import ChakraTraceManager, Options
 
 from .conftest import TORCH, package_folder
@@ -310,12 +310,13 @@ def test_conversion_says_why_not(make, monkeypatch, tmp_path):
     """Defect 6: reserved, and unused."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("SONDE", raising=False)
+    monkeypatch.setattr(_program, "_BESIDE", ())
     one = make(AUTO_CONVERT="1")
     one.start()
     work()
     one.stop()
     assert one.wait()
-    assert windows(tmp_path / "t")[0]["convert"]["status"].startswith("not converted: there is no program sonde")
+    assert windows(tmp_path / "t")[0]["convert"]["status"].startswith("not converted: the program sonde is neither")
 
 
 @pytest.fixture

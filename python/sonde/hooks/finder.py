@@ -175,7 +175,15 @@ def _patch(module: str) -> None:
 
 def _load_registry() -> "Any":
     """The registry of the package that the program imports as sonde: installed by pip, or the one beside this file."""
-    from sonde.hooks import registry
+    try:
+        from sonde.hooks import registry
+    except ImportError as error:
+        if error.name not in ("sonde.hooks", "sonde.hooks.registry"):
+            raise
+        raise ImportError(
+            "%s is another project that is called sonde: hooks need the package of the distribution sonde-profiler; keep the two "
+            "in different environments" % getattr(sys.modules.get("sonde"), "__file__", "what the program imports")
+        ) from None
 
     theirs = getattr(registry, "INTERFACE", 0)
     if theirs != INTERFACE:

@@ -32,6 +32,8 @@ const struct doctor_check doctor_checks[] = {
 	{"amd-driver", "HIP device work", doctor_probe_amd_driver},
 	{"rocprofiler-sdk", "HIP device work", doctor_probe_rocprofiler},
 	{"python-hooks", "what Python frameworks do (--hooks)", doctor_probe_python_hooks},
+	{"name-on-path", "the command sonde", doctor_probe_name_on_path},
+	{"name-in-python", "import sonde", doctor_probe_name_in_python},
 	{"tracefs", "probes on tracepoints", doctor_probe_tracefs},
 	{0},
 };
@@ -114,6 +116,13 @@ const struct doctor_source doctor_sources[] = {
 		.name = "python-hooks",
 		.title = "steps, collectives and the like of Python frameworks",
 		.required = {"inject-library", "python-hooks"},
+		.helpful = {"name-in-python"},
+	},
+	{
+		.name = "python-package",
+		.title = "ranges, counters and steps of Python programs (import sonde)",
+		.required = {"inject-library", "python-hooks"},
+		.helpful = {"name-in-python", "name-on-path"},
 	},
 	{0},
 };

@@ -98,6 +98,9 @@ void doctor_probe_cuda_variable(struct doctor_result *ret_result);
 void doctor_probe_amd_driver(struct doctor_result *ret_result);
 void doctor_probe_rocprofiler(struct doctor_result *ret_result);
 void doctor_probe_python_hooks(struct doctor_result *ret_result);
+/* Probes of name.c */
+void doctor_probe_name_on_path(struct doctor_result *ret_result);
+void doctor_probe_name_in_python(struct doctor_result *ret_result);
 /* Probes of system.c */
 void doctor_probe_kernel_release(struct doctor_result *ret_result);
 void doctor_probe_btf(struct doctor_result *ret_result);
