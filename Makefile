@@ -3,20 +3,19 @@
 BUILD ?= build
 OPTIONS ?=
 
+# With make -j, too, one after the other, in the order below: apt runs once at a time, and before what needs its packages.
+# Ninja has its own jobs.
+.NOTPARALLEL:
+
 all: configured
 	@ninja -C $(BUILD) program
 
 # Tests and benchmarks, too.
-everything: configured
+everything: deps-everything configured
 	@ninja -C $(BUILD)
 
-# What was not installed when the build was configured may be by now: OpenCL's headers for the tests, say.
-PACKAGES = /var/lib/dpkg/status
-
-configured: deps-build
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(OPTIONS)
-	@test ! $(PACKAGES) -nt $(BUILD)/build.ninja || \
-		{ meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD); }
+configured:
+	@tools/configure $(BUILD) $(OPTIONS)
 
 deps-%:
 	@tools/deps $*
@@ -64,10 +63,14 @@ bench: deps-bench everything
 install: all
 	meson install -C $(BUILD) --no-rebuild
 
+# What `make install` wrote.
+uninstall:
+	ninja -C $(BUILD) uninstall
+
 docs: configured
 	@ninja -C $(BUILD) docs
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-.PHONY: all everything configured demo test test-all test-arm64 test-arm64-kernel test-arm64-release test-arm64-guest test-kernels fuzz bench install docs format
+.PHONY: all everything configured demo test test-all test-arm64 test-arm64-kernel test-arm64-release test-arm64-guest test-kernels fuzz bench install uninstall docs format

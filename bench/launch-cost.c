@@ -4,11 +4,11 @@
  * of a burst wait for an event, so that no other thread of the driver runs meanwhile; the kernels
  * run between the bursts.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "opencl_headers.h"
 
 #define BURST      500
 #define MAX_BURSTS 10000

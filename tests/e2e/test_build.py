@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person types in a checkout: make, with tools/deps, where things are missing.
+"""What a person types in a checkout: make, with tools/deps and tools/configure, where things are missing.
 
-apt, dpkg and sudo are stand-ins, in a folder that is all of PATH.
+apt, dpkg, sudo and Meson are stand-ins, in a folder that is all of PATH.
 """
 
 import os
@@ -55,7 +55,7 @@ class Checkout:
         self.folder, self.bin = folder, folder / "bin"
         for name in ("bin", "tools"):
             (folder / name).mkdir()
-        for name in ("deps", "find-bpftool"):
+        for name in ("deps", "find-bpftool", "configure"):
             shutil.copy(ROOT / "tools" / name, folder / "tools")
         for name, text in STAND_INS.items():
             self.stand_in(name, text)
@@ -195,3 +195,107 @@ def test_without_dpkg_the_build_goes_on_where_it_can(checkout):
     checkout.stand_in("pkg-config", '[ "$2" != libelf ]')
     done = checkout("tools/deps", "build")
     assert done.returncode == 1 and "these are missing: libelf." in done.stdout
+
+
+# ---- the build folder ----
+
+MESON = """
+echo "meson $*" >>$STATE/log
+[ "$*" != --version ] || echo 1.0.1
+[ "$1 $3" != "setup -Dwerror=true" ] || { /bin/mkdir -p $2; : >$2/build.ninja; }"""
+
+
+def configured(checkout):
+    (checkout.folder / "log").write_text("")
+    done = checkout("tools/configure", "build", "-Dwerror=true")
+    assert done.returncode == 0, done.stdout
+    return checkout.log()
+
+
+def release(checkout, package, old, new):
+    path = checkout.folder / "installed"
+    path.write_text(path.read_text().replace(f"{package}:installed:{old}\n", f"{package}:installed:{new}\n"))
+
+
+def test_a_build_is_configured_again_when_its_packages_are_others(checkout):
+    checkout.stand_in("meson", MESON)
+    checkout.install("test")
+    again = ["meson configure --clearcache build", "meson setup --reconfigure build"]
+    assert configured(checkout) == ["meson setup build -Dwerror=true"]
+    assert configured(checkout) == []
+    release(checkout, "gdb", "1.0", "1.1")  # nothing that the build looks at
+    release(checkout, "git", "1.0", "1.1")
+    assert configured(checkout) == []
+    release(checkout, "libwebsockets-dev", "1.0", "1.1")
+    assert configured(checkout) == again
+    assert configured(checkout) == []
+    (checkout.folder / "build/packages").unlink()  # of a folder that was configured by hand
+    assert configured(checkout) == again
+    assert configured(checkout) == []
+
+
+def test_a_build_without_dpkg_is_configured_once(checkout):
+    checkout.stand_in("meson", MESON)
+    checkout.remove("dpkg-query")
+    for name in BUILD_TOOLS:
+        checkout.stand_in(name, "true")
+    assert configured(checkout) == ["meson setup build -Dwerror=true"]
+    assert configured(checkout) == []
+
+
+def test_configuring_looks_for_nothing_that_may_come_later():
+    """Meson keeps what it did not find: it may look for what the build cannot be without, and for no more."""
+    allowed = {"dl_dep = c.find_library('dl', required: false)"}  # libc has it, or a library of libc
+    optional = re.compile(r"has_header|has_function|check_header|\.links\(|\.compiles\(|required: *false|\.found\(\)")
+    found = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in ROOT.rglob("meson.build") if not {".git", "node_modules"} & set(path.parts) and "build" not in path.parts[:-1]
+        for line in path.read_text().splitlines()
+        if optional.search(line) and line.strip() not in allowed and "get_option('fuzz')" not in line
+    }
+    assert found == set()
+
+
+HIDDEN = 'mount -t tmpfs none /usr/include/CL && exec "$@"'
+OPENCL = "tests/doubles/opencl/libopencl-double.so"
+
+
+@needs_root
+def test_headers_that_come_after_the_build_was_configured(tmp_path):
+    """`make`, then `make test`: without OpenCL's headers a sentence, and with them the program, without configuring again."""
+    without = ["unshare", "--mount", "sh", "-c", HIDDEN, "sh"]
+    if subprocess.run([*without, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine does not let us make namespaces")
+    build = tmp_path / "build"
+    done = subprocess.run([*without, "meson", "setup", build, ROOT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    written = (build / "build.ninja").stat().st_mtime_ns
+    done = subprocess.run([*without, "ninja", "-C", build, OPENCL], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "OpenCL's headers are missing: 'tools/deps everything' installs them" in done.stdout
+    subprocess.run(["ninja", "-C", build, OPENCL], check=True, capture_output=True)
+    assert (build / OPENCL).exists() and (build / "build.ninja").stat().st_mtime_ns == written
+
+
+STEP = """echo "begin $0 $*" >>$STATE/steps
+/bin/sleep 0.2
+echo "end $0 $*" >>$STATE/steps"""
+
+
+@pytest.mark.parametrize("target", ["demo", "test"])
+def test_make_with_jobs_installs_before_it_builds(checkout, target):
+    shutil.copy(ROOT / "Makefile", checkout.folder)
+    (checkout.folder / "tests/e2e").mkdir(parents=True)
+    (checkout.folder / "build").mkdir()
+    for name in ("tools/deps", "tools/configure", "tools/demo", "tests/e2e/run", "build/sonde", "ninja", "meson"):
+        checkout.stand_in(name, STEP)
+    for name in ("make", "grep"):
+        (checkout.bin / name).symlink_to(shutil.which(name))
+    checkout.remove("sh")
+    (checkout.bin / "sh").symlink_to("/bin/sh")
+    done = checkout("make", "-j4", target)
+    assert done.returncode == 0, done.stdout
+    steps = [line.split(maxsplit=1) for line in (checkout.folder / "steps").read_text().splitlines()]
+    assert [word for word, _ in steps] == ["begin", "end"] * (len(steps) // 2), steps
+    commands = [Path(command.split()[0]).name for word, command in steps if word == "begin"]
+    assert commands[0] == "deps" and commands.index("configure") < commands.index("ninja")
+    assert commands[-1] == ("demo" if target == "demo" else "run")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Our own declarations of OpenCL against the real headers. */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_icd.h>
 #include <stddef.h>
+
+#include "opencl_headers.h"
 
 /* The headers' constants are macros, ours are enumerators of the same names: look at them first. */
 enum real {

@@ -8,9 +8,6 @@
  *   z  all times of events are 0        b  times of events run backwards
  *   s  callbacks come on threads of their own, where telling times takes 10 ms
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_ext.h>
-#include <CL/cl_icd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -18,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "opencl_headers.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

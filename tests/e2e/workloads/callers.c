@@ -6,14 +6,14 @@
  * by one function and now by another, deep in a recursion, and in a handler of signals. The kernel
  * `from_fiber` is launched on a stack that is not the thread's.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <alloca.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+
+#include "opencl_headers.h"
 
 /* The project's code has none of it. */
 #pragma GCC diagnostic ignored "-Walloca"

@@ -3,10 +3,14 @@
  * clblast [repeats]: matrix products by the library CLBlast, in its way with several kernels, and a
  * sum of absolute values; prints the result, which is known.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <clblast_c.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "opencl_headers.h"
+#if !__has_include(<clblast_c.h>)
+#error "CLBlast's headers are missing: 'tools/deps everything' installs them"
+#endif
+#include <clblast_c.h>
 
 #define SIDE 96 /* of the matrices: no multiple of the blocks, so that they are padded */
 

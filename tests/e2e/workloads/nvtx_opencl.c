@@ -4,11 +4,10 @@
  * when the device comes to it, which may be after their range has ended. "step" lies around all,
  * and "process" is a range of the process. The mark "half" comes before "backward".
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <stdio.h>
 
 #include "doubles/nvtx/nvtx.h"
+#include "opencl_headers.h"
 
 #define COUNT ((size_t)1 << 16)
 

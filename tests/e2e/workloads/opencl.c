@@ -6,8 +6,6 @@
  * (default), "_exit" or "kill" without waiting for the device's callbacks, "fork" forks after all
  * is set up, "workers" as long as it launches, and "exec" becomes "opencl LAUNCHES exit".
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +13,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "opencl_headers.h"
 
 #define COUNT       4096
 #define MAX_THREADS 128

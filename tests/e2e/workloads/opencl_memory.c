@@ -3,11 +3,11 @@
  * opencl_memory: every command that moves memory, once each, with images, rectangles and shared
  * memory, and a native kernel; prints what came out, which is known. Ends with 0 when all is right.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "opencl_headers.h"
 
 #define SIDE  16 /* of images: pixels of 4 bytes */
 #define BYTES (SIDE * SIDE * 4)

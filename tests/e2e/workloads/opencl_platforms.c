@@ -4,12 +4,12 @@
  * every platform, and unloads the loader, so many times over. Prints the results of all calls:
  * they may be errors.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "opencl_headers.h"
 
 #define MAX_PLATFORMS 4
 
