@@ -9,6 +9,7 @@ OPTIONS ?=
 
 all: configured
 	@ninja -C $(BUILD) program
+	@$(BUILD)/sonde version | grep 'built without' || true
 
 # Tests and benchmarks, too.
 everything: deps-everything configured

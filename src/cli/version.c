@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "commit.h"
+#include "page/page.h"
 
 static bool version_json;
 
@@ -61,12 +62,15 @@ static void print_json(const struct part *parts, size_t count)
 		json_string(&json, parts[index].version);
 	}
 	json_end_object(&json);
+	json_key(&json, "has_page");
+	json_bool(&json, page_check(NULL) == 0);
 	json_end_object(&json);
 	puts(strbuf_cstr(&text));
 }
 
 static int run_version(int count, char **arguments)
 {
+	struct errmsg err;
 	struct part parts[6];
 	size_t part_count = list_parts(parts);
 
@@ -79,6 +83,8 @@ static int run_version(int count, char **arguments)
 	for (size_t index = 0; index < part_count; index++)
 		printf("  %-11s %-8s %s\n", parts[index].name, parts[index].version,
 			parts[index].use);
+	if (page_check(&err) < 0)
+		printf("%s\n", err.text);
 	return EXIT_OK;
 }
 

@@ -24,8 +24,9 @@ int page_check(struct errmsg *err)
 	if (page_assets[0].path)
 		return 0;
 	return errmsg_set(err, -ENOTSUP,
-		"sonde was built without its page, since %s: install Node.js 20.19 or later with "
-		"npm and build again, or use sonde report",
+		"sonde was built without its page, since %s: run 'make' again with Node.js 20.19 "
+		"or later and npm, which needs its registry, or install a release, which has the "
+		"page; 'sonde report' needs none",
 		page_missing);
 }
 

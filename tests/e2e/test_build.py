@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person types in a checkout: make, with tools/deps and tools/configure, where things are missing.
+"""What a person types in a checkout: make, with tools/deps, tools/configure and web/build.py, where things are missing.
 
 apt, dpkg, sudo and Meson are stand-ins, in a folder that is all of PATH.
 """
@@ -9,6 +9,7 @@ import pty
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -299,3 +300,89 @@ def test_make_with_jobs_installs_before_it_builds(checkout, target):
     commands = [Path(command.split()[0]).name for word, command in steps if word == "begin"]
     assert commands[0] == "deps" and commands.index("configure") < commands.index("ninja")
     assert commands[-1] == ("demo" if target == "demo" else "run")
+
+
+# ---- the page ----
+
+
+def node():
+    """Node.js and npm that are new enough: this system's, or tools/venv's."""
+    done = subprocess.run([ROOT / "tools/venv", "page"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"PyPI gives no Node.js: {done.stderr.strip()}")
+    return Path(done.stdout.strip()).parent
+
+
+@pytest.fixture
+def web(tmp_path):
+    """A checkout of the page, to which tools/venv gives no Node.js, and a PATH without one."""
+    nothing = shutil.ignore_patterns("node_modules", "dist")
+    shutil.copytree(ROOT / "web", tmp_path / "web", ignore=nothing)
+    if (ROOT / "web/node_modules").is_dir():
+        (tmp_path / "web/node_modules").symlink_to((ROOT / "web/node_modules").resolve())
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("images"))
+    shutil.copytree(ROOT / "schema", tmp_path / "schema")
+    (tmp_path / "tools").mkdir()
+    write_script(tmp_path / "tools/venv", "exit 1")
+    (tmp_path / "bin").mkdir()
+    for name, path in (("python3", sys.executable), *((name, shutil.which(name)) for name in ("ninja", "sh", "env"))):
+        (tmp_path / "bin" / name).symlink_to(path)
+    (tmp_path / "build.ninja").write_text(
+        "rule page\n command = python3 web/build.py out page_assets.c\n deps = gcc\n depfile = page_assets.c.d\n restat = 1\n"
+        "build page_assets.c: page web/build.py\n")
+    return tmp_path
+
+
+def write_script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def ninja(web):
+    done = subprocess.run(["ninja"], cwd=web, env={**os.environ, "PATH": f"{web}/bin"}, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_a_page_that_could_not_be_built_is_tried_again(web):
+    """Debian 12's Node.js is too old: that of PyPI is taken. Whatever was missing, once it is there the page is built."""
+    output = web / "page_assets.c"
+    assert "sonde is built without its page: npm is not installed and PyPI gave none\n" in ninja(web)
+    assert 'page_missing[] = "npm is not installed and PyPI gave none"' in output.read_text()
+    written = output.stat().st_mtime_ns
+    assert "without its page" in ninja(web)
+    assert output.stat().st_mtime_ns == written  # nothing is compiled again for that
+    write_script(web / "bin/npm", "exit 1")
+    write_script(web / "bin/node", "echo v18.20.4")
+    assert "without its page: Node.js v18.20.4 is too old and PyPI gave none\n" in ninja(web)
+    write_script(web / "tools/venv", f"echo {node()}/python")
+    assert "without" not in ninja(web)
+    assert 'page_missing[] = ""' in output.read_text() and "/index.html" in output.read_text()
+    assert "no work to do" in ninja(web)
+
+
+WITHOUT_PAGE = "sonde was built without its page, since npm is not installed and PyPI gave none: run 'make' again with Node.js 20.19"
+
+
+@pytest.fixture
+def without_page(sonde, workload_directory):
+    sonde.path = str(workload_directory.parents[1] / "doubles/page/sonde-without-page")
+    return sonde
+
+
+@pytest.mark.parametrize("command", [
+    ["view", "--no-browser", "CAPTURE"], ["report", "--html", "page.html", "CAPTURE"],
+    ["record", "--view", "-o", "new.pftrace", "--", "true"], ["record", "--serve", "-o", "new.pftrace", "--", "true"]])
+def test_a_program_without_the_page_says_how_to_get_it(without_page, tmp_path, command):
+    capture = ROOT / "tests/golden/capture-2-plain.pftrace"
+    done = without_page(*[capture if word == "CAPTURE" else word for word in command])
+    assert done.status != 0 and WITHOUT_PAGE in " ".join(done.stderr.split()), done
+    assert done.stdout == "" and not (tmp_path / "new.pftrace").exists() and not (tmp_path / "page.html").exists()
+
+
+def test_a_server_without_the_page_has_the_rest(without_page, start_server):
+    server = start_server("serve", ROOT / "tests/golden")
+    assert server.get("/api/status").json()["has_page"] is False
+    assert WITHOUT_PAGE in without_page("version", check=0).stdout
+    assert without_page("version", "--json", check=0).json()["has_page"] is False

@@ -4,11 +4,9 @@
 import csv
 import io
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -267,17 +265,3 @@ def test_options_that_exclude_each_other(sonde, tmp_path, arguments):
     assert done.status == 2
     assert "--html writes the whole report as a page" in done.stderr
     assert not (tmp_path / "page.html").exists()
-
-
-def test_a_build_without_npm(tmp_path):
-    """Builds all the same: what is generated says why there is no page."""
-    if (ROOT / "web" / "dist").exists():
-        pytest.skip("this is a release, which has the page built")
-    output = tmp_path / "page_assets.c"
-    done = subprocess.run(
-        [sys.executable, ROOT / "web" / "build.py", tmp_path / "out", output],
-        env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == "sonde is built without its page: npm is not installed\n"
-    assert 'page_missing[] = "npm is not installed"' in output.read_text()

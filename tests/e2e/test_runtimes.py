@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from conftest import ROOT
+
 needs_bpf = pytest.mark.skipif(os.geteuid() != 0, reason="sampling by BPF needs root")
 
 JAVASCRIPT = """
@@ -38,7 +40,8 @@ def pythons_with_perf_support():
 
 @needs_bpf
 def test_node(sonde, report, tmp_path):
-    node = shutil.which("node")
+    # tools/venv puts one there where the page needs it.
+    node = shutil.which("node", path=f"{os.environ['PATH']}:{ROOT}/.venv-page/bin")
     if not node:
         pytest.skip("there is no node here")
     capture = tmp_path / "node.pftrace"

@@ -2,6 +2,7 @@
 /* sonde view: a capture in the browser. */
 #include "cli/commands.h"
 #include "cli/serve/serve.h"
+#include "page/page.h"
 
 static struct {
 	const char *listen, *perfetto;
@@ -24,6 +25,8 @@ static int view_run(int count, char **positional)
 
 	if (serve_check_perfetto(arguments.perfetto, &err) < 0)
 		return fail_usage(&err);
+	if (page_check(&err) < 0)
+		return fail(&err);
 	return serve_run(&options, !arguments.no_browser);
 }
 
