@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from c_api import check_found, own_places
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ["/usr/bin/python3", *map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python")))]
@@ -489,3 +490,10 @@ print("ready", flush=True)
     assert not [note for note in data["notes"] if "ranges" in note], data["notes"]
     longest = max(row["duration_ns"] for row in data["windows"]["rows"])
     assert max(row["maximum_ns"] for row in rows.values()) <= longest
+
+
+def test_pkg_config_finds_what_make_install_installs(sonde_path, tmp_path):
+    done = subprocess.run(["meson", "install", "-C", sonde_path.parent, "--no-rebuild", "--quiet"], capture_output=True, text=True,
+                          env={**os.environ, "DESTDIR": str(tmp_path / "root")})
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_found(tmp_path, tmp_path / "root", own_places())

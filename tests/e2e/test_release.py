@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from c_api import BUILD_AND_RUN, PROGRAM, check_builds, check_found
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
@@ -48,14 +49,15 @@ def mirror():
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory, release):
-    """system(script) runs a shell script in a root of Debian 12 with Python and pip, with the release in /release."""
+    """system(script) runs a shell script in a root of Debian 12 with Python, pip, a compiler and pkg-config, and the release in
+    /release."""
     root = tmp_path_factory.mktemp("root")
-    run("debootstrap", "--variant=minbase", "--include=python3-pip", "bookworm", root, mirror(), timeout=900)
+    run("debootstrap", "--variant=minbase", "--include=python3-pip,gcc,libc6-dev,pkg-config", "bookworm", root, mirror(), timeout=900)
     shutil.copytree(release, root / "release")
     enter = 'mount -t proc proc "$0/proc"; mount --rbind /sys "$0/sys"; mount --rbind /dev "$0/dev"; exec chroot "$0" sh -ec "$1"'
 
     def in_root(script):
-        return run("unshare", "--mount", "sh", "-ec", enter, root, "unset SONDE; cd /root; export LC_ALL=C.UTF-8\n" + script, timeout=300)
+        return run("unshare", "--mount", "sh", "-ec", enter, root, "unset SONDE PYTHONDONTWRITEBYTECODE; cd /root; export LC_ALL=C.UTF-8\n" + script, timeout=300)
 
     return in_root
 
@@ -141,10 +143,50 @@ def test_the_tarball_runs_from_any_folder(system):
 
 
 def test_the_deb_installs_runs_and_leaves_nothing(system):
-    text = system(BUSY + "dpkg -i /release/*.deb >/dev/null; sonde record -q -o run.pftrace -- python3 busy.py; sonde report run.pftrace\n"
-                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde >/dev/null; find /usr/bin /usr/lib /usr/share -path '*sonde*'")
+    text = system(BUSY + f"cat >program.c <<'END'\n{PROGRAM}\nEND\n"
+                  "dpkg -i /release/*.deb >/dev/null; sonde record -q -o run.pftrace -- python3 busy.py; sonde report run.pftrace\n"
+                  f"{BUILD_AND_RUN}; sonde record -q -o steps.pftrace -- ./program; sonde report --by step steps.pftrace\n"
+                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde; find /usr/bin /usr/lib /usr/include /usr/share -path '*sonde*'")
     check_report(text)
-    assert text.splitlines()[-1] == "/usr/lib/python3/dist-packages/sonde/__init__.py"
+    assert re.search(r"\bprogram +step$", text, re.MULTILINE), "the C program's"
+    assert text.splitlines()[-2] == "/usr/lib/python3/dist-packages/sonde/__init__.py"
+    assert text.splitlines()[-1].startswith("Removing sonde")
+
+
+def test_pkg_config_finds_the_c_api_of_the_tarball(release, tmp_path):
+    tarfile.open(only(release, "*.tar.gz")).extractall(tmp_path)
+    check_builds(tmp_path, {"PKG_CONFIG_PATH": str(only(tmp_path, "sonde-*") / "lib/sonde/pkgconfig")})
+
+
+# Where pkg-config looks on Fedora, RHEL and openSUSE.
+RPM_PLACES = ["/usr/lib64/pkgconfig", "/usr/share/pkgconfig"]
+
+
+def below(folder):
+    """What is there, but for the packages' database."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.relative_to(folder).parts[0] in ("usr", "etc")}
+
+
+def test_the_rpm_installs_serves_and_leaves_nothing(release, tmp_path):
+    """In a root with the folders of Fedora's, and one Python that has a package already."""
+    root = tmp_path / "root"
+    version = run("/usr/bin/python3", "-c", "import sys; print('python%d.%d' % sys.version_info[:2])").strip()
+    site = root / "usr/lib" / version / "site-packages"
+    site.mkdir(parents=True)
+    (site / "other.py").write_text("")
+    for folder in ("bin", "include", "lib64", "share/doc", "share/man/man1"):
+        (root / "usr" / folder).mkdir(parents=True)
+    before = below(root)
+    run("rpm", "--root", root, "-i", "--nodeps", only(release, "*.rpm"))
+    show = "import sonde, sonde.hooks.registry; sonde.step(); print(sonde.__file__)"
+    for folder in [*(root / "usr/lib").glob("python3.*/site-packages")]:
+        assert (folder / "sonde/__init__.py").exists(), folder
+    imported = run("/usr/bin/python3", "-c", show, env={**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": ""})
+    assert imported.strip() == f"{site}/sonde/__init__.py"
+    check_found(tmp_path, root, RPM_PLACES)
+    assert list(root.rglob("__pycache__")), "what Python compiled"
+    run("rpm", "--root", root, "-e", "sonde")
+    assert below(root) == before
 
 
 def test_the_rpm_holds_the_same_tree(release, tmp_path):
@@ -154,3 +196,4 @@ def test_the_rpm_holds_the_same_tree(release, tmp_path):
     assert (tmp_path / "usr/lib/sonde/libsonde-inject.so").exists()
     requires = run("rpm", "-qpR", package)
     assert "libc.so.6(GLIBC_" in requires and "python" not in requires
+    assert "libcurl.so.4()(64bit)" in run("rpm", "-qp", "--recommends", package)
