@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/input_file.h"
+#include "base/new_file.h"
 
 void closep(int *fd)
 {
@@ -210,17 +212,11 @@ static bool may_trust(const char *path)
 	return geteuid() != 0 || root_may_trust(path);
 }
 
-static char *user_directory(const char *variable, const char *below_home, const char *subdirectory)
+static char *make_trusted(const char *above, const char *below, const char *subdirectory)
 {
-	const char *place = getenv(variable), *home = getenv("HOME");
 	_cleanup_strbuf_ struct strbuf path = {0};
 
-	if (place && place[0] == '/')
-		strbuf_addf(&path, "%s/sonde", place);
-	else if (home && home[0] == '/')
-		strbuf_addf(&path, "%s/%s/sonde", home, below_home);
-	else
-		return NULL;
+	strbuf_addf(&path, "%s%s/sonde", above, below);
 	if (*subdirectory)
 		strbuf_addf(&path, "/%s", subdirectory);
 	if (strbuf_status(&path) < 0 || !may_trust(path.data) ||
@@ -229,14 +225,43 @@ static char *user_directory(const char *variable, const char *below_home, const 
 	return TAKE_PTR(path.data);
 }
 
+/* Where the system's table says that root is at home. */
+static char *roots_cache(const char *subdirectory)
+{
+	struct passwd entry, *root = NULL;
+	char text[4096];
+
+	if (getpwuid_r(0, &entry, text, sizeof(text), &root) != 0 || !root ||
+		root->pw_dir[0] != '/')
+		return NULL;
+	return make_trusted(root->pw_dir, "/.cache", subdirectory);
+}
+
+static char *user_directory(const char *variable, const char *below_home, const char *subdirectory)
+{
+	const char *place = getenv(variable), *home = getenv("HOME");
+
+	if (place && place[0] == '/')
+		return make_trusted(place, "", subdirectory);
+	return home && home[0] == '/' ? make_trusted(home, below_home, subdirectory) : NULL;
+}
+
 char *cache_directory(const char *subdirectory)
 {
-	return user_directory("XDG_CACHE_HOME", ".cache", subdirectory);
+	char *path = user_directory("XDG_CACHE_HOME", "/.cache", subdirectory);
+
+	uid_t user;
+	gid_t group;
+
+	/* sudo may have left HOME as it was. */
+	if (!path && !getenv("XDG_CACHE_HOME") && sudo_user(&user, &group))
+		path = roots_cache(subdirectory);
+	return path;
 }
 
 char *state_directory(void)
 {
-	return user_directory("XDG_STATE_HOME", ".local/state", "");
+	return user_directory("XDG_STATE_HOME", "/.local/state", "");
 }
 
 uint64_t monotonic_now_ns(void)

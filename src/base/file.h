@@ -48,7 +48,8 @@ int read_regular_file(const char *path, struct strbuf *ret_text, struct errmsg *
 /*
  * $XDG_CACHE_HOME/sonde/SUBDIRECTORY, or ~/.cache/sonde/…, made when missing (0700). Returns a
  * malloc'ed path, or NULL when there is no place to cache, which callers treat as "no cache". Root
- * has none in a folder that another user can change.
+ * has none in a folder that another user can change: where sudo left HOME at another user's, root's
+ * own home has it.
  */
 char *cache_directory(const char *subdirectory);
 /* The same of $XDG_STATE_HOME/sonde, or ~/.local/state/sonde: what is to be kept. */

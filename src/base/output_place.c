@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/new_file.h"
 
 #define MAX_LINKS      40
 #define NAME_ATTEMPTS  100
@@ -24,14 +25,19 @@ static uid_t owner_of_root(void)
 	return stat("/", &root) == 0 ? root.st_uid : 0;
 }
 
-/* The user himself, also behind sudo, or somebody who could do anything to him. */
+/* The user himself, also behind sudo. */
+static bool is_own(uid_t owner)
+{
+	uid_t user;
+	gid_t group;
+
+	return owner == geteuid() || (sudo_user(&user, &group) && owner == user);
+}
+
+/* The same, or somebody who could do anything to him. */
 static bool is_trusted(uid_t owner)
 {
-	const char *sudo = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
-
-	if (owner == geteuid() || owner == 0 || owner == owner_of_root())
-		return true;
-	return sudo && *sudo && strtoul(sudo, NULL, 10) == owner;
+	return is_own(owner) || owner == 0 || owner == owner_of_root();
 }
 
 /* ---- the folder ---- */
@@ -64,9 +70,13 @@ static int step(int *folder, const char *name, const struct output_how *how, int
 	_cleanup_close_ int next = openat(*folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat status;
 
-	if (next < 0 && errno == ENOENT && how->make_folders &&
-		(mkdirat(*folder, name, 0777) == 0 || errno == EEXIST))
+	if (next < 0 && errno == ENOENT && how->make_folders) {
+		int r = new_folder_at(*folder, name, 0777);
+
+		if (r < 0 && r != -EEXIST)
+			return errmsg_set(reason, r, "%s", strerror(-r));
 		next = openat(*folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	}
 	if (next < 0 || fstat(next, &status) < 0)
 		return errmsg_set(reason, -errno, "%s", strerror(errno));
 	if (S_ISLNK(status.st_mode))
@@ -124,7 +134,7 @@ static mode_t new_mode(const struct stat *before, const struct output_how *how)
 
 	if (how->access != OUTPUT_BY_UMASK)
 		return how->access == OUTPUT_GROUP ? 0640 : 0600;
-	if (before && before->st_uid == geteuid())
+	if (before && is_own(before->st_uid))
 		return before->st_mode & 0777;
 	mask = umask(077);
 	umask(mask);
@@ -136,6 +146,7 @@ static int create(struct output_place *place)
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 	size_t length = strlen(place->name);
 	unsigned char random[SUFFIX_LETTERS];
+	int fd = -EEXIST;
 
 	place->temporary = malloc(length + SUFFIX_LETTERS + 2);
 	if (!place->temporary)
@@ -148,15 +159,15 @@ static int create(struct output_place *place)
 		for (size_t i = 0; i < sizeof(random); i++)
 			*end++ = letters[random[i] % (sizeof(letters) - 1)];
 		*end = '\0';
-		place->fd = openat(place->folder, place->temporary,
-			O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (place->fd >= 0 || errno != EEXIST)
+		fd = new_file_at(place->folder, place->temporary, O_RDWR, 0600);
+		if (fd != -EEXIST)
 			break;
 	}
-	if (place->fd >= 0)
-		return 0;
-	free(TAKE_PTR(place->temporary));
-	return -errno;
+	if (fd < 0)
+		free(TAKE_PTR(place->temporary));
+	else
+		place->fd = fd;
+	return MIN(fd, 0);
 }
 
 static int make_file(struct output_place *place, const struct stat *before,

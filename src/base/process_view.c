@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_rights.h"
 #include "base/strbuf.h"
 
 #define STATUS_MAX_BYTES (1 << 20)
@@ -149,67 +150,16 @@ void process_view_done(struct process_view *view)
 
 /* ---- Its rights ---- */
 
-/* What the thread had before; `switched` false: nothing was changed. */
-struct own_rights {
-	bool switched;
-	gid_t group;
-	gid_t groups[1024];
-	int group_count;
-};
-
-/*
- * These system calls change the calling thread alone, where those of libc change all. Leaving root
- * takes the capabilities that override permissions from the thread, and returning gives them back.
- */
-static uid_t set_file_user(uid_t user)
-{
-	return (uid_t)syscall(SYS_setfsuid, user);
-}
-
-static gid_t set_file_group(gid_t group)
-{
-	return (gid_t)syscall(SYS_setfsgid, group);
-}
-
-static int set_groups(const gid_t *groups, size_t count)
-{
-	return syscall(SYS_setgroups, count, groups) < 0 ? -errno : 0;
-}
-
-static void rights_restore(const struct own_rights *own)
-{
-	if (!own->switched)
-		return;
-	set_file_user(0);
-	set_file_group(own->group);
-	/* It worked a moment ago. */
-	set_groups(own->groups, (size_t)own->group_count);
-}
-
-/* Only root has rights to lay down: what others record with are their own. */
 static int rights_take(const struct process_view *view, struct own_rights *ret_own)
 {
-	struct own_rights *own = ret_own;
-	int result;
+	const struct file_rights rights = {
+		.user = view->user,
+		.group = view->group,
+		.groups = view->groups,
+		.group_count = view->group_count,
+	};
 
-	own->switched = false;
-	if (geteuid() != 0 || view->user == 0)
-		return 0;
-	own->group_count = getgroups((int)ARRAY_SIZE(own->groups), own->groups);
-	if (own->group_count < 0)
-		return -errno;
-	own->group = getegid();
-	result = set_groups(view->groups, view->group_count);
-	if (result < 0)
-		return result;
-	own->switched = true;
-	set_file_group(view->group);
-	set_file_user(view->user);
-	/* They say nothing of a failure, such as an id that this user namespace lacks. */
-	if (set_file_user((uid_t)-1) == view->user && set_file_group((gid_t)-1) == view->group)
-		return 0;
-	rights_restore(own);
-	return -EPERM;
+	return file_rights_take(&rights, ret_own);
 }
 
 /* ---- Finding and opening ---- */
@@ -282,7 +232,7 @@ int process_view_find(const struct process_view *view, const char *path,
 	if (result < 0)
 		return result;
 	found = resolve(view->root < 0 ? own_root : view->root, path, links);
-	rights_restore(&own);
+	file_rights_restore(&own);
 	if (found >= 0 && fstat(found, ret_status) < 0)
 		return -errno;
 	return TAKE_FD(found);
@@ -305,7 +255,7 @@ int process_view_open_found(const struct process_view *view, int found)
 		return result;
 	fd = open(path, READ_FLAGS);
 	result = fd < 0 ? -errno : fd;
-	rights_restore(&own);
+	file_rights_restore(&own);
 	return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/input_file.h"
+#include "base/new_file.h"
 
 /* The digits at `at`: false when they are no rank. */
 static bool read_rank(const char *at, uint32_t *ret_rank)
@@ -204,6 +205,6 @@ int rank_pairs_find(
 			"%s and %s have no files of one rank: it comes from the distributedInfo of "
 			"a Kineto trace, or from names such as et_0.json or rank0.pt.trace.json",
 			options->host_folder, options->device_folder);
-	r = make_directories(options->output, 0777);
+	r = new_folders(options->output, 0777);
 	return r < 0 ? errmsg_set(err, r, "cannot make %s: %s", options->output, strerror(-r)) : 0;
 }

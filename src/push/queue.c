@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/map.h"
+#include "base/new_file.h"
 #include "base/strbuf.h"
 #include "push/window_folder.h"
 
@@ -25,17 +26,19 @@ static int open_folder(const struct push_queue *queue, bool make)
 {
 	_cleanup_close_ int folder = open(queue->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_close_ int queues = -1;
-	int fd;
+	int fd, r;
 
 	if (folder < 0)
 		return -errno;
-	if (make && mkdirat(folder, QUEUES, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	r = make ? new_folder_at(folder, QUEUES, 0700) : 0;
+	if (r < 0 && r != -EEXIST)
+		return r;
 	queues = openat(folder, QUEUES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (queues < 0)
 		return -errno;
-	if (make && mkdirat(queues, queue->id, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	r = make ? new_folder_at(queues, queue->id, 0700) : 0;
+	if (r < 0 && r != -EEXIST)
+		return r;
 	fd = openat(queues, queue->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -43,11 +46,10 @@ static int open_folder(const struct push_queue *queue, bool make)
 static int write_format(int folder, const char *address)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
-	_cleanup_close_ int fd =
-		openat(folder, FORMAT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = new_file_at(folder, FORMAT, O_WRONLY, 0600);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	strbuf_addf(&text, FIRST_LINE "\n%s\n", address);
 	return write_all(fd, strbuf_cstr(&text), text.length);
 }
@@ -123,8 +125,8 @@ static int add_bytes(int folder, const char *window, const struct strbuf *bytes)
 	if (strbuf_status(&part) < 0 || strbuf_status(bytes) < 0)
 		return -ENOMEM;
 	unlinkat(folder, part.data, 0);
-	fd = openat(folder, part.data, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : write_all(fd, strbuf_cstr(bytes), bytes->length);
+	fd = new_file_at(folder, part.data, O_WRONLY, 0600);
+	r = fd < 0 ? fd : write_all(fd, strbuf_cstr(bytes), bytes->length);
 	if (r == 0 && renameat(folder, part.data, folder, window) < 0)
 		r = -errno;
 	if (r < 0)
@@ -140,8 +142,8 @@ int push_queue_add(const struct push_queue *queue, const char *window, const str
 		return folder;
 	if (bytes)
 		return add_bytes(folder, window, bytes);
-	fd = openat(folder, window, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 && errno != EEXIST ? -errno : 0;
+	fd = new_file_at(folder, window, O_WRONLY, 0600);
+	return fd < 0 && fd != -EEXIST ? fd : 0;
 }
 
 void push_queue_remove(const struct push_queue *queue, const char *window)

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/http.h"
+#include "base/new_file.h"
 #include "base/strbuf.h"
 #include "push/convert.h"
 
@@ -162,10 +163,9 @@ static int copy_into(int folder, const char *name, int fd)
 
 	strbuf_addf(&temporary, ".%s.part", name);
 	unlinkat(folder, strbuf_cstr(&temporary), 0);
-	to = openat(folder, strbuf_cstr(&temporary),
-		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	to = new_file_at(folder, strbuf_cstr(&temporary), O_WRONLY, 0600);
 	if (to < 0)
-		return -errno;
+		return to;
 	r = copy(fd, to);
 	if (r == 0 && renameat(folder, strbuf_cstr(&temporary), folder, name) < 0)
 		r = -errno;

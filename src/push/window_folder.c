@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/new_file.h"
 #include "base/strbuf.h"
 
 #define MOST_HOST_LETTERS 64
@@ -199,14 +200,24 @@ static int scan(struct window_folder *folder)
 
 /* ---- taking the folder ---- */
 
+/* Of another recorder that was here before, or a new one. */
+static int open_lock(int folder)
+{
+	int fd = openat(folder, WINDOW_FOLDER_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd < 0 ? -errno : fd;
+	fd = new_file_at(folder, WINDOW_FOLDER_LOCK, O_RDWR, 0600);
+	return fd == -EEXIST ? open_lock(folder) : fd;
+}
+
 static int lock(struct window_folder *folder, struct errmsg *err)
 {
-	_cleanup_close_ int fd = openat(folder->fd, WINDOW_FOLDER_LOCK,
-		O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	_cleanup_close_ int fd = open_lock(folder->fd);
 
 	if (fd < 0)
-		return errmsg_set(err, -errno, "cannot make %s/" WINDOW_FOLDER_LOCK ": %s",
-			folder->path, strerror(errno));
+		return errmsg_set(err, fd, "cannot make %s/" WINDOW_FOLDER_LOCK ": %s",
+			folder->path, strerror(-fd));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errmsg_set(err, -errno,
 			errno == EWOULDBLOCK
@@ -248,7 +259,7 @@ int window_folder_open(struct window_folder **ret_folder,
 		folder->options = *options;
 		folder->fd = folder->lock_fd = -1;
 		folder->path = strdup(options->path);
-		r = folder->path ? make_directories(options->path, 0700) : -ENOMEM;
+		r = folder->path ? new_folders(options->path, 0700) : -ENOMEM;
 	}
 	if (r < 0)
 		errmsg_set(err, r, "cannot make the folder %s: %s", options->path, strerror(-r));

@@ -28,6 +28,7 @@ static int make_folder(void **state)
 {
 	snprintf(folder, sizeof(folder), "/tmp/test-output-place.XXXXXX");
 	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
 	return mkdtemp(folder) && chdir(folder) == 0 && mkdir("private", 0700) == 0 ? 0 : -1;
 }
 
@@ -69,6 +70,12 @@ static mode_t mode_of(const char *path)
 static int write_how(const char *path, const struct output_how *how, struct errmsg *reason)
 {
 	return output_place_write(path, how, "new", 3, reason);
+}
+
+static void behind_sudo(const char *user)
+{
+	setenv("SUDO_UID", user, 1);
+	setenv("SUDO_GID", "4712", 1);
 }
 
 static const struct output_how private = {.access = OUTPUT_PRIVATE};
@@ -209,7 +216,7 @@ static void test_planted_by_another_user(void **state)
 	give_away("pipe");
 	assert_int_equal(write_how("pipe", &private, &reason), -EPERM);
 	assert_string_equal(reason.text, "it is a pipe that user 65534 made");
-	setenv("SUDO_UID", "65533", 1);
+	behind_sudo("65533");
 	assert_int_equal(write_how("pipe", &private, &reason), -EPERM);
 }
 
@@ -231,11 +238,75 @@ static void test_folders_that_are_links(void **state)
 	assert_int_equal(access("private/new", F_OK), -1);
 	assert_int_equal(access("private/file", F_OK), -1);
 	/* The one who typed sudo may lead root where he likes: he could name the place. */
-	setenv("SUDO_UID", "65534", 1);
+	behind_sudo("65534");
 	assert_int_equal(write_how("link/file", &private, &reason), 0);
 	unlink("link");
 	assert_int_equal(symlink("link", "link"), 0);
 	assert_int_equal(write_how("link/file", &private, &reason), -ELOOP);
+}
+
+static void check_owner(const char *path, uid_t user, gid_t group)
+{
+	struct stat status;
+
+	assert_int_equal(lstat(path, &status), 0);
+	assert_int_equal(status.st_uid, user);
+	assert_int_equal(status.st_gid, group);
+}
+
+/* What is made behind sudo is the user's, where the user could have made it. */
+static void test_behind_sudo(void **state)
+{
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK, .make_folders = true};
+	static const char *const others[] = {"", "0", "65534x", "-1", "4294967295", " 65534", NULL};
+	struct errmsg reason;
+
+	need_root();
+	assert_int_equal(chmod(".", 0777), 0);
+	behind_sudo("65534");
+	assert_int_equal(write_how("file", &private, &reason), 0);
+	check_owner("file", 65534, 4712);
+	assert_int_equal(mode_of("file"), S_IFREG | 0600);
+	assert_int_equal(chmod("file", 0640), 0);
+	assert_int_equal(write_how("file", &how, &reason), 0);
+	assert_int_equal(mode_of("file"), S_IFREG | 0640);
+	assert_int_equal(write_how("new/deep/file", &how, &reason), 0);
+	check_owner("new", 65534, 4712);
+	check_owner("new/deep", 65534, 4712);
+	check_owner("new/deep/file", 65534, 4712);
+	/* A folder of root's alone keeps root's files. */
+	assert_int_equal(write_how("private/file", &private, &reason), 0);
+	check_owner("private/file", 0, 0);
+	for (size_t i = 0; others[i]; i++) {
+		behind_sudo(others[i]);
+		assert_int_equal(write_how("file", &private, &reason), 0);
+		check_owner("file", 0, 0);
+	}
+	behind_sudo("65534");
+	unsetenv("SUDO_GID");
+	assert_int_equal(write_how("file", &private, &reason), 0);
+	check_owner("file", 0, 0);
+}
+
+/* The new file is the user's; what had its name, and links to that elsewhere, are as they were. */
+static void test_behind_sudo_what_was_there_keeps_its_owner(void **state)
+{
+	_cleanup_close_ int before = -1;
+	struct errmsg reason;
+	struct stat status;
+
+	need_root();
+	assert_int_equal(chmod(".", 0777), 0);
+	put("private/file", "root's");
+	assert_int_equal(link("private/file", "file"), 0);
+	before = open("file", O_RDONLY | O_CLOEXEC);
+	behind_sudo("65534");
+	assert_int_equal(write_how("file", &private, &reason), 0);
+	check_owner("file", 65534, 4712);
+	check_owner("private/file", 0, 0);
+	check_text("private/file", "root's");
+	assert_int_equal(fstat(before, &status), 0);
+	assert_int_equal(status.st_uid, 0);
 }
 
 static void test_for_a_group(void **state)
@@ -264,6 +335,8 @@ int main(void)
 		TEST(test_own_descriptors),
 		TEST(test_planted_by_another_user),
 		TEST(test_folders_that_are_links),
+		TEST(test_behind_sudo),
+		TEST(test_behind_sudo_what_was_there_keeps_its_owner),
 		TEST(test_for_a_group),
 	};
 

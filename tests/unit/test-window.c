@@ -460,8 +460,10 @@ static void test_foreign_flag(void **state)
 	assert_false(window_flag_is_up(flag, &note));
 	assert_non_null(strstr(note.text, "is owned by user 12345"));
 	setenv("SUDO_UID", "12345", 1);
+	setenv("SUDO_GID", "12345", 1);
 	assert_true(window_flag_is_up(flag, &note));
 	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
 	window_flag_free(flag);
 	unlink(path);
 	rmdir(folder);

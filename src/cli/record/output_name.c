@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/macros.h"
+#include "base/new_file.h"
 #include "base/output_file.h"
 #include "sources/process/proc_ranks.h"
 
@@ -117,7 +117,7 @@ static int make_folder_of(const char *path, struct errmsg *err)
 	if (!slash || slash == path)
 		return 0;
 	folder = strndup(path, (size_t)(slash - path));
-	r = folder ? make_directories(folder, 0777) : -ENOMEM;
+	r = folder ? new_folders(folder, 0777) : -ENOMEM;
 	return r < 0 ? errmsg_set(err, r, "cannot make the folder of %s: %s", path, strerror(-r))
 		     : 0;
 }

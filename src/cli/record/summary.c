@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/escape.h"
+#include "base/new_file.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "base/warn.h"
@@ -257,11 +258,20 @@ static void print_notes(const struct capture_stats *stats)
 	}
 }
 
+/* Behind sudo, a capture in a folder where the user may make no files. */
+static bool is_only_roots(const char *path)
+{
+	struct stat file;
+	uid_t user;
+	gid_t group;
+
+	return sudo_user(&user, &group) && stat(path, &file) == 0 && file.st_uid != user;
+}
+
 static void print_next(const struct session_result *result, const struct session_options *options)
 {
 	const char *output = options->output;
 	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
-	bool is_shared = options->how.access == OUTPUT_GROUP;
 	_cleanup_strbuf_ struct strbuf name = {0};
 
 	if (first)
@@ -270,9 +280,10 @@ static void print_next(const struct session_result *result, const struct session
 	if (strcmp(output, "-") == 0 || options->live.visitor)
 		return;
 	escape_shell(&name, first ? first : output);
-	/* The capture is root's: only --group lets others read it. */
 	print_plain("next: %ssonde report %s\n",
-		geteuid() == 0 && getenv("SUDO_UID") && !is_shared ? "sudo " : "",
+		options->how.access != OUTPUT_GROUP && is_only_roots(first ? first : output)
+			? "sudo "
+			: "",
 		strbuf_cstr(&name));
 }
 

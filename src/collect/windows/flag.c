@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/macros.h"
+#include "base/new_file.h"
 
 #define FOLDER_EVENTS                                                                              \
 	(IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ATTRIB | IN_DELETE_SELF |        \
@@ -26,16 +27,12 @@ struct window_flag {
 /* Under sudo the flag may be of who called it: the program to record often is. */
 static bool is_trusted(uid_t owner)
 {
-	const char *caller = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
-	char *end;
-	unsigned long uid;
+	uid_t caller;
+	gid_t group;
 
 	if (owner == 0 || owner == geteuid() || owner == getuid())
 		return true;
-	if (!caller || !*caller)
-		return false;
-	uid = strtoul(caller, &end, 10);
-	return !*end && owner == (uid_t)uid;
+	return sudo_user(&caller, &group) && owner == caller;
 }
 
 /* "/a/b" → "/a", "/a" → "/"; false at the root. */

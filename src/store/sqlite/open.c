@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/new_file.h"
 #include "base/strbuf.h"
 #include "store/sqlite/internal.h"
 
@@ -42,13 +43,12 @@ static int resolve(const char *path, char **ret_path, struct errmsg *err)
 
 static int make_file(const char *path, struct errmsg *err)
 {
-	_cleanup_close_ int fd =
-		open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = new_file_at(AT_FDCWD, path, O_RDWR, 0600);
 
-	if (fd < 0 && errno != EEXIST)
-		return errmsg_set(err, -errno,
+	if (fd < 0 && fd != -EEXIST)
+		return errmsg_set(err, fd,
 			"cannot make the runs database %s: %s; name a file elsewhere with --store",
-			path, strerror(errno));
+			path, strerror(-fd));
 	return 0;
 }
 

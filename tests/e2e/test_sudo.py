@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Behind a real sudo: what is made is the user's who typed it, and the user's own sonde reads it afterwards."""
+
+import json
+import os
+import re
+
+import pytest
+from conftest import ROOT
+from user_with_sudo import UID, ann  # noqa: F401 (fixture)
+
+TRAIN = """
+import time
+def step():
+    while time.thread_time() < end: sum(range(2000))
+end = time.thread_time() + 0.5
+step()
+"""
+TRACE = {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}
+
+
+@pytest.fixture
+def home(ann):
+    for name, text in (("train.py", TRAIN), ("trace.json", json.dumps(TRACE))):
+        (ann.home / name).write_text(text)
+        os.chown(ann.home / name, UID, UID)
+    return ann.home
+
+
+# Those of README that record train.py with sudo, as they stand there.
+README = re.findall(r"^sudo .*\brecord .*train\.py.*", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+
+def test_readme_records_with_sudo():
+    assert README
+
+
+@pytest.mark.parametrize("command", README)
+def test_the_first_commands_of_the_readme(ann, home, command):
+    done = ann(f"{command}\nsonde report")
+    assert "step" in done.stdout and "next: sonde report sonde.pftrace" in done.stderr, done
+    assert (home / "sonde.pftrace").stat().st_mode & 0o777 == 0o600
+    assert "step" in ann("sonde export -f folded -o -").stdout
+    assert json.loads(ann("sonde report --json").stdout)["totals"]["samples"] > 0
+    ann("rm sonde.pftrace && touch sonde.pftrace")
+    assert ann.not_hers() == []
+
+
+# Each makes files and folders of another kind.
+MAKES = {
+    "previous": "for i in 1 2; do sudo ~/.local/bin/sonde record -q -- true; done; ls sonde.pftrace.old",
+    "folder": "sudo ~/.local/bin/sonde record -q -o runs/%h/%p.pftrace -- true; ls runs/*/*.pftrace",
+    "split": "sudo ~/.local/bin/sonde record -q --split --window flag:$HOME/on -o w.pftrace -- sh -c 'touch on; sleep 1'; rm on; "
+    "ls w*windows.json w.w1.pftrace",
+    "json": "sudo ~/.local/bin/sonde record --json account.json -q -- true; ls account.json",
+    "export": "sudo ~/.local/bin/sonde record -q -- python3 train.py; "
+    "for f in folded flamegraph pprof speedscope; do sudo ~/.local/bin/sonde export -f $f -o out.$f; ls out.$f; done",
+    "diff": "sudo ~/.local/bin/sonde record -q -o a.pftrace -- python3 train.py; "
+    "sudo ~/.local/bin/sonde diff a.pftrace a.pftrace --flamegraph d.svg >/dev/null; ls d.svg",
+    "continuous": "mkdir copies; sudo ~/.local/bin/sonde record -q -a -d 2 --continuous --every 1 -o windows --metrics-file metrics.prom "
+    "--upload $HOME/copies/ --push otlp=http://127.0.0.1:9; ls windows/*.pftrace windows/queue/* copies/* metrics.prom",
+    "session-file": "sudo ~/.local/bin/sonde record -q --session-file s -- true; ls s",
+    "runs": "sudo ~/.local/bin/sonde record -q -o a.pftrace -- true; sudo ~/.local/bin/sonde runs add --store runs.db a.pftrace; ls runs.db",
+    "import": "sudo ~/.local/bin/sonde import trace.json -o i.pftrace; ls i.pftrace",
+    "chakra": "sudo ~/.local/bin/sonde export -f chakra -o et trace.json; ls et",
+    "merge": "for i in 1 2; do sudo ~/.local/bin/sonde record -q -o $i.pftrace -- true; done; "
+    "sudo ~/.local/bin/sonde merge -o both.pftrace 1.pftrace 2.pftrace; ls both.pftrace",
+}
+
+
+@pytest.mark.parametrize("what", MAKES)
+def test_what_is_made_is_the_users(ann, home, what):
+    before = set(home.rglob("*"))
+    ann("set -e\n" + MAKES[what])
+    made = set(home.rglob("*")) - before
+    assert made and ann.not_hers() == [], [str(path) for path in made]
+
+
+def test_the_home_that_sudo_kept(ann, home):
+    """Root caches nothing there: it would be in the way of the user's own sonde."""
+    for again in range(2):
+        done = ann("sudo -E ~/.local/bin/sonde record -- python3 train.py && sonde report >/dev/null")
+        assert ann.not_hers() == []
+        assert list((ann.root / ".cache" / "sonde" / "unwind").iterdir())
+    assert "from the cache" in done.stderr, done.stderr
+
+
+def test_a_folder_of_roots_keeps_roots_files(ann, home):
+    """An administrator's folder, /var/lib/sonde for example."""
+    place = home.parent / "service"
+    place.mkdir(mode=0o755)
+    done = ann("sudo ~/.local/bin/sonde record -o /home/service/x.pftrace -- true")
+    assert (place / "x.pftrace").stat().st_uid == 0
+    assert "next: sudo sonde report /home/service/x.pftrace" in done.stderr
+
+
+def test_a_folder_of_a_group(ann, home):
+    place = home.parent / "project"
+    place.mkdir()
+    os.chown(place, 0, UID + 1)
+    place.chmod(0o2775)
+    ann("sudo ~/.local/bin/sonde record -q -o /home/project/x.pftrace -- true && sonde report /home/project/x.pftrace")
+    status = (place / "x.pftrace").stat()
+    assert (status.st_uid, status.st_gid) == (UID, UID + 1)
+
+
+def test_the_table_of_groups_is_not_needed(ann, home):
+    """A container may have no entry for the user."""
+    passwd = ann.folder / "passwd"
+    ann("sudo sh -c 'grep -v ^ann: /etc/passwd > /tmp/passwd.$$; mount --bind /tmp/passwd.$$ /etc/passwd; rm /tmp/passwd.$$; "
+        "exec /home/ann/.local/bin/sonde record -q -- true'; sonde report sonde.pftrace")
+    assert "ann" in passwd.read_text() and ann.not_hers() == []
