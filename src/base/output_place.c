@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #define MAX_LINKS      40
 #define NAME_ATTEMPTS  100
 #define SUFFIX_LETTERS 6
+#define OTHER_NAMES    100000
 
 /* ---- who may say where output goes ---- */
 
@@ -134,7 +136,7 @@ static mode_t new_mode(const struct stat *before, const struct output_how *how)
 
 	if (how->access != OUTPUT_BY_UMASK)
 		return how->access == OUTPUT_GROUP ? 0640 : 0600;
-	if (before && is_own(before->st_uid))
+	if (before && S_ISREG(before->st_mode) && is_own(before->st_uid))
 		return before->st_mode & 0777;
 	mask = umask(077);
 	umask(mask);
@@ -170,6 +172,28 @@ static int create(struct output_place *place)
 	return MIN(fd, 0);
 }
 
+/* Another recording writes the file that has the name. */
+static bool is_written(const struct output_place *place)
+{
+	_cleanup_close_ int fd = openat(place->folder, place->name,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* Before the file has any name, so that whoever finds it by its name finds it locked. */
+static void keep_others(
+	struct output_place *place, const struct stat *before, const struct output_how *how)
+{
+	place->keeps_others = true;
+	place->keep_previous = how->keep_previous;
+	flock(place->fd, LOCK_EX | LOCK_NB);
+	if (!before || (S_ISREG(before->st_mode) && is_written(place)))
+		return;
+	place->device = before->st_dev;
+	place->inode = before->st_ino;
+}
+
 static int make_file(struct output_place *place, const struct stat *before,
 	const struct output_how *how, struct errmsg *reason)
 {
@@ -177,6 +201,8 @@ static int make_file(struct output_place *place, const struct stat *before,
 
 	if (r < 0)
 		return errmsg_set(reason, r, "%s", strerror(-r));
+	if (how->keeps_others)
+		keep_others(place, before, how);
 	if (how->access == OUTPUT_GROUP && fchown(place->fd, (uid_t)-1, how->group) < 0)
 		return errmsg_set(reason, -errno,
 			"it cannot be given to group %u, only to a group that you are in (%s)",
@@ -261,7 +287,7 @@ static int open_path(struct output_place *place, const char *path, const struct 
 	if (is_trusted(status.st_uid) && fstatat(place->folder, place->name, &target, 0) == 0 &&
 		!S_ISREG(target.st_mode))
 		return open_special(place, &target, 0, reason);
-	return make_file(place, NULL, how, reason);
+	return make_file(place, &status, how, reason);
 }
 
 int output_place_open(struct output_place *ret_place, const char *path,
@@ -277,14 +303,137 @@ int output_place_open(struct output_place *ret_place, const char *path,
 	return r;
 }
 
+/* ---- its name ---- */
+
+static int exchange(struct output_place *place)
+{
+	return renameat2(place->folder, place->temporary, place->folder, place->name,
+		       RENAME_EXCHANGE) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* NFS, for one, does not take flags. */
+static bool lacks_flags(int result)
+{
+	return result == -EINVAL || result == -ENOSYS || result == -EOPNOTSUPP;
+}
+
+/* -EEXIST where something has the name. */
+static int take_free_name(struct output_place *place, const char *name)
+{
+	int r = renameat2(place->folder, place->temporary, place->folder, name, RENAME_NOREPLACE) <
+				0
+			? -errno
+			: 0;
+
+	if (!lacks_flags(r))
+		return r;
+	if (linkat(place->folder, place->temporary, place->folder, name, 0) < 0)
+		return -errno;
+	unlinkat(place->folder, place->temporary, 0);
+	return 0;
+}
+
+static bool is_the_one_before(const struct output_place *place, const char *name)
+{
+	struct stat status;
+
+	return place->inode && fstatat(place->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       status.st_dev == place->device && status.st_ino == place->inode;
+}
+
+static bool move_to_old(const struct output_place *place, const char *name)
+{
+	_cleanup_free_ char *old = NULL;
+
+	return asprintf(&old, "%s.old", place->name) >= 0 &&
+	       renameat(place->folder, name, place->folder, old) == 0;
+}
+
+/* What was replaced now has the temporary name. */
+static int put_away(const struct output_place *place)
+{
+	if (!place->keep_previous || !move_to_old(place, place->temporary))
+		unlinkat(place->folder, place->temporary, 0);
+	return 0;
+}
+
+/* There is a moment in which somebody else's file could be replaced. */
+static int replace_without_exchange(const struct output_place *place)
+{
+	if (place->keep_previous)
+		move_to_old(place, place->name);
+	return renameat(place->folder, place->temporary, place->folder, place->name) < 0 ? -errno
+											 : 0;
+}
+
+/* -EEXIST where it is not the file before that has the name. */
+static int replace_the_one_before(struct output_place *place)
+{
+	int r;
+
+	if (!is_the_one_before(place, place->name))
+		return take_free_name(place, place->name);
+	r = exchange(place);
+	if (lacks_flags(r))
+		return replace_without_exchange(place);
+	if (r < 0)
+		return r == -ENOENT ? take_free_name(place, place->name) : r;
+	if (is_the_one_before(place, place->temporary))
+		return put_away(place);
+	/* Somebody was faster by a moment. */
+	r = exchange(place);
+	return r < 0 ? r : -EEXIST;
+}
+
+/* "run.pftrace" → "run.2.pftrace" */
+static char *another_name(const char *name, unsigned number)
+{
+	const char *dot = strrchr(name, '.');
+	size_t length = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+	char *made;
+
+	return asprintf(&made, "%.*s.%u%s", (int)length, name, number, name + length) < 0 ? NULL
+											  : made;
+}
+
+static int take_another_name(struct output_place *place)
+{
+	int r = -EEXIST;
+
+	for (unsigned number = 2; r == -EEXIST && number < OTHER_NAMES; number++) {
+		_cleanup_free_ char *name = another_name(place->name, number);
+
+		r = name ? take_free_name(place, name) : -ENOMEM;
+		if (r < 0)
+			continue;
+		free(place->name);
+		place->name = TAKE_PTR(name);
+		place->is_another = true;
+	}
+	return r;
+}
+
+static int take_name(struct output_place *place)
+{
+	int r;
+
+	if (!place->keeps_others)
+		return renameat(place->folder, place->temporary, place->folder, place->name) < 0
+			       ? -errno
+			       : 0;
+	r = replace_the_one_before(place);
+	return r == -EEXIST ? take_another_name(place) : r;
+}
+
 int output_place_name(struct output_place *place)
 {
-	if (!place->temporary)
-		return 0;
-	if (renameat(place->folder, place->temporary, place->folder, place->name) < 0)
-		return -errno;
-	free(TAKE_PTR(place->temporary));
-	return 0;
+	int r = place->temporary ? take_name(place) : 0;
+
+	if (r == 0)
+		free(TAKE_PTR(place->temporary));
+	return r;
 }
 
 int output_place_close(struct output_place *place)

@@ -4,6 +4,11 @@
  * it is made beside its place under a temporary name and renamed, so that it never goes into a file
  * or through a link that was there before. No folder on the way may be a link of another user.
  *
+ * A capture replaces what had its name when it was opened, and nothing that came later: with
+ * `keeps_others` the file then gets another name, "run.2.pftrace". So does one whose name is that
+ * of a file which another place with `keeps_others` still writes: each is locked (flock()) as long
+ * as its descriptor is open.
+ *
  * Pipes and devices are written in place, pipes of other users excepted. "-", /dev/stdout,
  * /dev/stderr, /dev/fd/N and /proc/self/fd/N are the descriptors that this process has.
  */
@@ -23,7 +28,9 @@ enum output_access {
 struct output_how {
 	enum output_access access;
 	gid_t group;
-	bool make_folders; /* those on the way that are missing */
+	bool make_folders;  /* those on the way that are missing */
+	bool keeps_others;  /* see above */
+	bool keep_previous; /* what is replaced stays as NAME.old; with keeps_others */
 };
 
 struct output_place {
@@ -31,6 +38,11 @@ struct output_place {
 	int folder;      /* that the file is renamed in; -1: it is written in place */
 	char *name;      /* in the folder */
 	char *temporary; /* NULL: it has its name */
+	bool keeps_others, keep_previous;
+	bool is_another; /* its name is not the one that was asked for */
+	/* What had the name at the beginning; an inode of 0: nothing that may be replaced. */
+	dev_t device;
+	ino_t inode;
 };
 
 #define OUTPUT_PLACE_NONE ((struct output_place){.fd = -1, .folder = -1})
@@ -38,7 +50,7 @@ struct output_place {
 /* Returns 0 or a negative errno; `err` gets the reason, without path or remedy. */
 int output_place_open(struct output_place *ret_place, const char *path,
 	const struct output_how *how, struct errmsg *reason);
-/* Gives the file its name, in place of what had it. May be called again. */
+/* Gives the file its name, in place of what had it; see `is_another`. May be called again. */
 int output_place_name(struct output_place *place);
 /* All is written: closes the descriptor, then names the file. */
 int output_place_close(struct output_place *place);

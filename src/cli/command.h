@@ -65,9 +65,9 @@ struct command {
 	const char *examples;    /* lines of "command\n    what it does" */
 	const struct option *options;
 	int minimum_arguments, maximum_arguments; /* maximum -1: any number */
-	const char *default_argument; /* a file, where there is one and no argument; NULL: none */
-	bool stops_at_first_argument; /* for commands that run a command */
-	bool hidden;                  /* works, but is not listed in help and completion */
+	const char *default_argument;             /* see default_captures.h; NULL: none */
+	bool stops_at_first_argument;             /* for commands that run a command */
+	bool hidden; /* works, but is not listed in help and completion */
 	/*
 	 * NULL-ended; each is named "COMMAND WORD" and has options of its own. The command itself
 	 * has then neither options nor `run`.

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/strbuf.h"
+#include "cli/default_captures.h"
 #include "cli/suggest.h"
 
 /* What was typed is shown cut to this many bytes. */
@@ -407,7 +407,11 @@ static int scan_words(struct scan *scan)
 
 static bool has_default(const struct command *command)
 {
-	return command->default_argument && access(command->default_argument, F_OK) == 0;
+	int count = 0;
+
+	if (command->default_argument)
+		default_captures(command->default_argument, &count);
+	return count > 0;
 }
 
 static int check_count(const struct scan *scan)
@@ -433,7 +437,6 @@ static int check_count(const struct scan *scan)
 int options_parse(const struct command *command, char **words,
 	struct parsed_arguments *ret_arguments, struct errmsg *err)
 {
-	static char *default_words[2];
 	struct scan scan = {.command = command, .words = words, .err = err};
 	int result = scan_words(&scan);
 
@@ -452,8 +455,9 @@ int options_parse(const struct command *command, char **words,
 	if (result < 0)
 		return result;
 	if (scan.count == 0 && has_default(command)) {
-		*ret_arguments = (struct parsed_arguments){.count = 1, .values = default_words};
-		default_words[0] = (char *)command->default_argument;
+		*ret_arguments = (struct parsed_arguments){0};
+		ret_arguments->values =
+			default_captures(command->default_argument, &ret_arguments->count);
 		return 0;
 	}
 	words[scan.count] = NULL;

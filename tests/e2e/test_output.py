@@ -3,9 +3,11 @@
 
 import grp
 import os
+import signal
 import stat
 
 import pytest
+from forbidden import forbidden
 
 from test_faults import wait_for_size
 
@@ -131,3 +133,48 @@ def test_a_folded_file_that_may_not_be_read(sonde, sonde_unprivileged):
     sonde("record", "-q", "-o", path, "--", "true", check=0)
     done = sonde_unprivileged("report", path, check=1)
     assert "sudo" in done.stderr and "--group" in done.stderr
+
+
+RENAMEAT2 = 316 if os.uname().machine == "x86_64" else 276
+
+
+@pytest.mark.parametrize("how", ["renameat2", "none"])
+def test_recordings_at_once_keep_one_anothers_captures(sonde, report, workload, tmp_path, how):
+    """NFS, for one, takes no flags of renameat2(2)."""
+    prefix = [] if how == "renameat2" else forbidden("EINVAL", RENAMEAT2)
+    # They end when all are being recorded.
+    started = [sonde.start("record", "-o", "run.pftrace", "--", *workload("spin", 600 + i), prefix=prefix) for i in range(3)]
+    captures = [tmp_path / name for name in ("run.pftrace", "run.2.pftrace", "run.3.pftrace")]
+    for path in captures:
+        wait_for_size(path, 1000)
+    for process in started:
+        process.send_signal(signal.SIGINT)
+    outputs = [process.communicate(timeout=60)[1] for process in started]
+    assert {report(path)["session"]["command"].split()[-1] for path in captures} == {"600", "601", "602"}
+    for path in captures:
+        assert sum(f"next: sonde report {path.name}" in text for text in outputs) == 1, outputs
+    assert sum("and is kept: this capture is run." in text for text in outputs) == 2, outputs
+    assert sorted(path.name for path in tmp_path.glob("run*")) == sorted(path.name for path in captures)
+
+
+@pytest.mark.parametrize("options", [["-o", "sonde.pftrace"], []])
+def test_a_capture_that_is_being_recorded_is_not_replaced(sonde, report, workload, tmp_path, options):
+    path = tmp_path / "sonde.pftrace"
+    first = sonde.start("record", "-q", *options, "--", *workload("spin", 600))
+    wait_for_size(path, 1000)
+    done = sonde("record", "-q", *options, "--", "true", check=0)
+    assert "this capture is sonde.2.pftrace" in done.stderr
+    first.send_signal(signal.SIGINT)
+    first.wait(60)
+    assert report(path)["totals"]["samples"] > 0
+    sonde("record", "-q", *options, "--", "true", check=0)
+    assert report(path)["totals"]["samples"] == 0
+    # Of the default name the one before is kept.
+    assert (tmp_path / "sonde.pftrace.old").exists() == (not options)
+
+
+def test_what_cannot_begin_leaves_the_default_name(sonde, tmp_path):
+    sonde("record", "-q", "--", "true", check=0)
+    before = (tmp_path / "sonde.pftrace").read_bytes()
+    sonde("record", "-q", "-p", 2**22 + 1, check=1)
+    assert (tmp_path / "sonde.pftrace").read_bytes() == before

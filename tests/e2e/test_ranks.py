@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -319,3 +320,75 @@ def test_gloo_over_four_hosts_whose_clocks_are_wrong(sonde, sonde_path, hosts, t
     sonde("merge", "-o", tmp_path / "merged.pftrace", folder, check=0)
     assert Trace(tmp_path / "merged.pftrace").faults == []
     assert json.loads(sonde("report", "--json", tmp_path / "merged.pftrace", check=0).stdout)["ranks"] == found["ranks"]
+
+
+# What launchers set in each of two ranks.
+LAUNCHERS = {
+    "torchrun": [{"RANK": str(i), "WORLD_SIZE": "2", "LOCAL_RANK": str(i)} for i in range(2)],
+    "Open MPI": [{"OMPI_COMM_WORLD_RANK": str(i), "OMPI_COMM_WORLD_SIZE": "2"} for i in range(2)],
+    "MPICH": [{"PMI_RANK": str(i), "PMI_SIZE": "2"} for i in range(2)],
+    "MVAPICH": [{"MV2_COMM_WORLD_RANK": str(i), "MV2_COMM_WORLD_SIZE": "2"} for i in range(2)],
+    "PMIx": [{"PMIX_RANK": str(i)} for i in range(2)],
+    "Slurm": [{"SLURM_PROCID": str(i), "SLURM_NTASKS": "2"} for i in range(2)],
+}
+
+
+def check_ranks(sonde, folder, count, command):
+    """Each rank has a capture of its own, and a report without a name reads all of them."""
+    host = os.uname().nodename
+    names = [f"sonde-{host}-{rank}.pftrace" for rank in range(count)]
+    assert sorted(path.name for path in folder.glob("*.pftrace")) == sorted(names)
+    done = sonde("report", "--json", cwd=folder, check=0)
+    assert f"of the captures of {count} ranks, {names[0]}" in done.stderr
+    assert {row["rank"] for row in done.json()["tables"]["process"]["rows"] if row["name"] == command} == set(range(count))
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ranks_have_captures_of_their_own_by_default(sonde, workload, tmp_path, launcher):
+    environments = LAUNCHERS[launcher]
+    started = [sonde.start("record", "--", *workload("spin", 0.5), env=environment) for environment in environments]
+    for rank, process in enumerate(started):
+        text = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, text
+        assert f"next: sonde report sonde-{os.uname().nodename}-{rank}.pftrace, or of all ranks: sonde report" in text
+    check_ranks(sonde, tmp_path, len(environments), "spin")
+
+
+def test_mpiexec(sonde, workload, tmp_path):
+    if not shutil.which("mpiexec") or "Open" not in subprocess.run(["mpiexec", "--version"], capture_output=True, text=True).stdout:
+        pytest.fail("Open MPI's mpiexec is needed: tools/deps test installs it")
+    command = ["mpiexec", "--oversubscribe", "-n", "4", sonde.path, "record", "-q", "--", *workload("spin", 0.5)]
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = subprocess.run(command, env={**sonde.environment, **allowed}, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    check_ranks(sonde, tmp_path, 4, "spin")
+
+
+@pytest.mark.parametrize("environment", [{"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, {"RANK": "0"}])
+def test_a_world_of_one_has_the_default_name(sonde, tmp_path, environment):
+    done = sonde("record", "--", "true", env=environment, check=0)
+    assert done.stderr.splitlines()[-1] == "next: sonde report sonde.pftrace"
+    assert [path.name for path in tmp_path.glob("*.pftrace")] == ["sonde.pftrace"]
+
+
+def test_a_report_without_a_name_is_of_what_was_recorded_last(sonde, tmp_path):
+    """A capture of all, ranks, and ranks of an earlier job that had more of them."""
+    for rank in range(3):
+        sonde("record", "-q", "--", "true", env={"RANK": str(rank), "WORLD_SIZE": "3"}, check=0)
+    host = os.uname().nodename
+    os.utime(tmp_path / f"sonde-{host}-2.pftrace", (1e9, 1e9))
+    assert f"of the captures of 2 ranks, sonde-{host}-0.pftrace and sonde-{host}-1.pftrace" in sonde("report", check=0).stderr
+    sonde("record", "-q", "-o", "sonde.pftrace", "--", "true", check=0)
+    assert "ranks" not in sonde("report", check=0).stderr
+    assert "ranks" not in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
+    sonde("record", "-q", "--", "true", env={"RANK": "1", "WORLD_SIZE": "2"}, check=0)
+    assert "of the captures of" in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
+
+
+def test_folders_of_ranks(sonde, tmp_path):
+    for rank in range(2):
+        environment = {"RANK": str(rank), "WORLD_SIZE": "2"}
+        sonde("record", "-q", "--continuous", "--every", "1", "-d", "1", "--", "true", env=environment, check=0)
+    assert sorted(path.name for path in tmp_path.glob("sonde-windows*")) == [
+        f"sonde-windows-{os.uname().nodename}-{rank}" for rank in range(2)
+    ]

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,7 +36,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	static const char *const files[] = {
-		"file", "link", "pipe", "private/file", "new/deep/file"};
+		"file", "file.2", "file.old", "link", "pipe", "private/file", "new/deep/file"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 		unlink(files[i]);
@@ -322,6 +323,144 @@ static void test_for_a_group(void **state)
 	assert_int_equal(status.st_gid, 7);
 }
 
+static const struct output_how capture = {.access = OUTPUT_PRIVATE, .keeps_others = true};
+
+static void write_capture(struct output_place *place, const char *text)
+{
+	assert_int_equal(write_all(place->fd, text, strlen(text)), 0);
+	assert_int_equal(output_place_close(place), 0);
+}
+
+static void test_what_appears_meanwhile_is_kept(void **state)
+{
+	_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE;
+	struct errmsg reason;
+
+	assert_int_equal(output_place_open(&place, "file", &capture, &reason), 0);
+	put("file", "another's");
+	write_capture(&place, "own");
+	assert_true(place.is_another);
+	assert_string_equal(place.name, "file.2");
+	check_text("file", "another's");
+	check_text("file.2", "own");
+}
+
+/* What was there at the beginning is replaced, another file that took its place is not. */
+static void test_what_was_there_is_replaced(void **state)
+{
+	static const struct output_how keeping = {.keeps_others = true, .keep_previous = true};
+	_cleanup_output_place_ struct output_place first = OUTPUT_PLACE_NONE,
+						   second = OUTPUT_PLACE_NONE;
+	struct errmsg reason;
+
+	put("file", "before");
+	assert_int_equal(output_place_open(&first, "file", &keeping, &reason), 0);
+	assert_int_equal(output_place_open(&second, "file", &keeping, &reason), 0);
+	write_capture(&first, "first");
+	assert_false(first.is_another);
+	write_capture(&second, "second");
+	check_text("file", "first");
+	check_text("file.2", "second");
+	check_text("file.old", "before");
+}
+
+static void test_what_is_written_is_kept(void **state)
+{
+	_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE,
+						   later = OUTPUT_PLACE_NONE;
+	struct errmsg reason;
+
+	assert_int_equal(output_place_open(&place, "file", &capture, &reason), 0);
+	assert_int_equal(output_place_name(&place), 0);
+	assert_int_equal(output_place_open(&later, "file", &capture, &reason), 0);
+	write_capture(&later, "later");
+	assert_string_equal(later.name, "file.2");
+	output_place_done(&later);
+	write_capture(&place, "first");
+	check_text("file", "first");
+	/* Nobody writes it any more. */
+	assert_int_equal(output_place_open(&later, "file", &capture, &reason), 0);
+	write_capture(&later, "last");
+	assert_false(later.is_another);
+	check_text("file", "last");
+}
+
+static void test_names_of_others(void **state)
+{
+	static const char *const names[] = {"a.pftrace", "a.2.pftrace", ".hidden", ".hidden.2"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i += 2) {
+		_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE;
+		struct errmsg reason;
+
+		assert_int_equal(output_place_open(&place, names[i], &capture, &reason), 0);
+		put(names[i], "another's");
+		write_capture(&place, "own");
+		assert_string_equal(place.name, names[i + 1]);
+		unlink(names[i]);
+		unlink(names[i + 1]);
+	}
+}
+
+enum { WRITERS = 16 };
+
+/* Begins with the others, and holds its file until all have named theirs. */
+_Noreturn static void write_at_once(int number, int start, int named, int end)
+{
+	_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE;
+	struct errmsg reason;
+	char text[8], byte;
+	int r;
+
+	snprintf(text, sizeof(text), "%d", number);
+	(void)!read(start, &byte, 1);
+	r = output_place_open(&place, "file", &capture, &reason);
+	if (r == 0)
+		r = write_all(place.fd, text, strlen(text));
+	if (r == 0)
+		r = output_place_name(&place);
+	write_all(named, "", 1);
+	(void)!read(end, &byte, 1);
+	_exit(r < 0 || output_place_close(&place) < 0);
+}
+
+/* Each file is there in the end, under a name of its own. */
+static void test_several_at_once(void **state)
+{
+	int start[2], named[2], end[2], status;
+	bool is_there[WRITERS] = {0};
+
+	assert_true(pipe(start) == 0 && pipe(named) == 0 && pipe(end) == 0);
+	for (int i = 0; i < WRITERS; i++) {
+		if (fork() == 0) {
+			close(start[1]);
+			close(end[1]);
+			write_at_once(i, start[0], named[1], end[0]);
+		}
+	}
+	close(start[1]);
+	for (int i = 0; i < WRITERS; i++) {
+		char byte;
+
+		assert_int_equal(read(named[0], &byte, 1), 1);
+	}
+	close(end[1]);
+	for (int i = 0; i < WRITERS; i++)
+		assert_true(wait(&status) > 0 && status == 0);
+	for (int i = 1; i <= WRITERS; i++) {
+		_cleanup_strbuf_ struct strbuf text = {0};
+		char name[16] = "file";
+
+		if (i > 1)
+			snprintf(name, sizeof(name), "file.%d", i);
+		assert_int_equal(read_whole_file(name, 100, &text), 0);
+		is_there[strtol(strbuf_cstr(&text), NULL, 10)] = true;
+		unlink(name);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		assert_true(is_there[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -335,6 +474,11 @@ int main(void)
 		TEST(test_own_descriptors),
 		TEST(test_planted_by_another_user),
 		TEST(test_folders_that_are_links),
+		TEST(test_what_appears_meanwhile_is_kept),
+		TEST(test_what_was_there_is_replaced),
+		TEST(test_what_is_written_is_kept),
+		TEST(test_names_of_others),
+		TEST(test_several_at_once),
 		TEST(test_behind_sudo),
 		TEST(test_behind_sudo_what_was_there_keeps_its_owner),
 		TEST(test_for_a_group),

@@ -55,6 +55,20 @@ static int output_fail(struct output *output, int error)
 		strerror(-error), (unsigned long long)output->file_bytes, output_remedy(error));
 }
 
+/* The path of the name that the file has got in place of the one that was asked for. */
+static int follow_name(struct output *output, struct errmsg *err)
+{
+	const char *name = output->place.name;
+	size_t folder = (size_t)(path_base_name(output->path) - output->path);
+	char *path;
+
+	if (asprintf(&path, "%.*s%s", (int)folder, output->path, name) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out; the capture is %s", name);
+	free(output->path);
+	output->path = path;
+	return 0;
+}
+
 int output_name(struct output *output, struct errmsg *err)
 {
 	int r = output_place_name(&output->place);
@@ -63,7 +77,7 @@ int output_name(struct output *output, struct errmsg *err)
 		output_fail(output, r);
 	if (r < 0 && err)
 		*err = output->failure_message;
-	return r;
+	return r < 0 || !output->place.is_another ? r : follow_name(output, err);
 }
 
 int output_close(struct output *output, struct errmsg *err)

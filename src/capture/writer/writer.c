@@ -71,6 +71,11 @@ int capture_writer_name(struct capture_writer *writer, struct errmsg *err)
 	return writer->visitor ? 0 : output_name(&writer->output, err);
 }
 
+const char *capture_writer_path(const struct capture_writer *writer)
+{
+	return writer->output.path;
+}
+
 struct capture_writer *capture_writer_free(struct capture_writer *writer)
 {
 	if (!writer)

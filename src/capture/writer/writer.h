@@ -33,6 +33,8 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	const struct capture_writer_options *options, struct errmsg *err);
 /* The file takes its place now, and grows there: a recording that is killed leaves what it has. */
 int capture_writer_name(struct capture_writer *writer, struct errmsg *err);
+/* Once it has its name, which may be another one than was asked for (output_how.keeps_others). */
+const char *capture_writer_path(const struct capture_writer *writer);
 /*
  * A writer without a file: everything written goes to the visitor at once, interned things once
  * each. Its flush does nothing.

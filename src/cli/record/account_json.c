@@ -7,14 +7,12 @@
 #include "base/json.h"
 
 /* After an error the file may be an earlier one. */
-static void write_capture(
-	struct json_writer *json, const struct session_options *options, bool is_whole)
+static void write_capture(struct json_writer *json, const char *output, bool is_whole)
 {
 	struct stat file;
-	bool is_file = is_whole && !options->live.visitor && stat(options->output, &file) == 0 &&
-		       S_ISREG(file.st_mode);
+	bool is_file = is_whole && output && stat(output, &file) == 0 && S_ISREG(file.st_mode);
 
-	json_member_text(json, "capture", options->live.visitor ? NULL : options->output);
+	json_member_text(json, "capture", output);
 	json_member_known(json, "capture_bytes", is_file, is_file ? (uint64_t)file.st_size : 0);
 }
 
@@ -126,7 +124,8 @@ int record_account_json(const struct session_result *result, const struct sessio
 	json_member_text(&json, "error", error);
 	json_member_known(&json, "exit_status", has_status,
 		has_status ? (uint64_t)result->command_status : 0);
-	write_capture(&json, options, !error);
+	write_capture(
+		&json, options->live.visitor ? NULL : session_output(options, result), !error);
 	write_time(&json, result, options);
 	json_member_text(&json, "mode",
 		error                         ? NULL

@@ -334,8 +334,7 @@ static int start_sender(struct continuous *continuous, const struct continuous_o
 int continuous_open(struct continuous **ret_continuous, const struct continuous_options *options,
 	struct session_options *session, struct errmsg *err)
 {
-	struct window_folder_options folder = {
-		.size = sizeof(folder), .path = options->output ?: CONTINUOUS_OUTPUT};
+	struct window_folder_options folder = {.size = sizeof(folder), .path = options->output};
 	struct continuous *continuous = calloc(1, sizeof(*continuous));
 	int r = continuous ? check(session, err) : -ENOMEM;
 

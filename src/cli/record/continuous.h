@@ -5,12 +5,13 @@
 #include "cli/command.h"
 #include "collect/session/session.h"
 
-#define CONTINUOUS_OUTPUT "sonde-windows"
+#define CONTINUOUS_OUTPUT          "sonde-windows"
+#define CONTINUOUS_OUTPUT_OF_RANKS CONTINUOUS_OUTPUT "-%h-%r"
 
 struct continuous_options {
 	bool is_continuous;
 	const char *every, *keep;
-	const char *output; /* -o; NULL */
+	const char *output; /* the folder */
 	struct option_strings uploads, pushes;
 	const char *token_file, *metrics, *metrics_file;
 	bool is_quiet;

@@ -2,6 +2,7 @@
 #include "cli/record/live_server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 
 struct live_server {
 	pid_t pid;
-	int started_fd; /* a byte goes in when the capture is there */
+	int started_fd; /* the capture's path goes in when it is there */
 };
 
 int live_server_check(const struct live_server_options *options,
@@ -58,22 +59,30 @@ static void listening(void *context, const char *address)
 	print_plain("sonde: live at %s\n", address);
 }
 
-static bool wait_for_capture(int fd)
+/* It comes with its path. */
+static bool wait_for_capture(int fd, char *path, size_t size)
 {
-	char byte;
-	ssize_t got;
+	size_t length = 0;
 
-	do {
-		got = read(fd, &byte, 1);
-	} while (got < 0 && errno == EINTR);
-	return got == 1;
+	while (length < size) {
+		ssize_t got = read(fd, path + length, size - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		length += (size_t)got;
+		if (!path[length - 1])
+			return true;
+	}
+	return false;
 }
 
-_Noreturn static void serve(const struct live_server_options *options,
-	const struct session_options *session, int started_fd, pid_t parent)
+_Noreturn static void serve(const struct live_server_options *options, int started_fd, pid_t parent)
 {
+	char path[PATH_MAX];
 	const struct server_options server = {
-		.path = session->output,
+		.path = path,
 		.is_recorded = true,
 		.listen = options->listen ? options->listen : VIEW_LISTEN,
 		.read_only = true,
@@ -85,7 +94,7 @@ _Noreturn static void serve(const struct live_server_options *options,
 	/* Ctrl-C is for the recorder, which ends the server. */
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent || !wait_for_capture(started_fd))
+	if (getppid() != parent || !wait_for_capture(started_fd, path, sizeof(path)))
 		_exit(EXIT_OK);
 	close(started_fd);
 	if (server_run(&server, &err) < 0) {
@@ -97,14 +106,12 @@ _Noreturn static void serve(const struct live_server_options *options,
 
 /* ---- the recorder's end ---- */
 
-static void capture_is_there(void *context, const char *mode, const char *mode_reason)
+static void capture_is_there(void *context, const char *output)
 {
 	const struct live_server *server = context;
 
-	(void)mode;
-	(void)mode_reason;
 	/* It may be gone: no signal then. */
-	send(server->started_fd, "", 1, MSG_NOSIGNAL);
+	send(server->started_fd, output, strlen(output) + 1, MSG_NOSIGNAL);
 }
 
 int live_server_start(struct live_server **ret_server, const struct live_server_options *options,
@@ -121,7 +128,7 @@ int live_server_start(struct live_server **ret_server, const struct live_server_
 	server->pid = fork();
 	if (server->pid == 0) {
 		close(ends[1]);
-		serve(options, session, ends[0], parent);
+		serve(options, ends[0], parent);
 	}
 	close(ends[0]);
 	server->started_fd = ends[1];

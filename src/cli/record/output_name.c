@@ -26,6 +26,21 @@ static int64_t own_rank(void)
 	return proc_read_ranks((uint32_t)getpid()).rank;
 }
 
+/* Where PMIx says the rank alone, or another launcher does not say of how many. */
+static bool is_of_several(const struct proc_ranks *ranks)
+{
+	if (ranks->world_size >= 0)
+		return ranks->rank >= 0 && ranks->world_size > 1;
+	return ranks->rank > 0 || (ranks->rank == 0 && getenv("PMIX_RANK"));
+}
+
+bool output_name_is_of_ranks(void)
+{
+	const struct proc_ranks own = proc_read_ranks((uint32_t)getpid());
+
+	return is_of_several(&own);
+}
+
 struct output_name_facts output_name_facts_now(char *host, size_t host_size)
 {
 	struct utsname machine;
@@ -50,8 +65,8 @@ static int add_rank(struct strbuf *out, const char *pattern, int64_t rank, struc
 {
 	if (rank < 0)
 		return errmsg_set(err, -EINVAL,
-			"-o %s: %%r is the rank, and none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, "
-			"PMIX_RANK and SLURM_PROCID is set: start sonde with torchrun, mpirun or "
+			"-o %s: %%r is the rank, and none of RANK, OMPI_COMM_WORLD_RANK, "
+			"MV2_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK and SLURM_PROCID is set: start sonde with torchrun, mpirun or "
 			"srun, or use %%p",
 			pattern);
 	strbuf_addf(out, "%" PRId64, rank);

@@ -21,6 +21,14 @@ struct output_name_facts {
 	time_t time;
 };
 
+/*
+ * The capture of one rank of several has both in its name where none was given, so that ranks do
+ * not replace one another's.
+ */
+#define OUTPUT_NAME_OF_RANKS "sonde-%h-%r.pftrace"
+/* Does the environment say that this process is one rank of several? */
+bool output_name_is_of_ranks(void);
+
 /* Those of this process. */
 struct output_name_facts output_name_facts_now(char *host, size_t host_size);
 

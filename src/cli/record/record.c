@@ -61,6 +61,11 @@ static void on_message(void *context _unused_, const char *sentence)
 		warn("%s", sentence);
 }
 
+static void on_other_output(void *context _unused_, const char *sentence)
+{
+	warn("%s", sentence);
+}
+
 /* ---- command line ---- */
 
 static enum session_mode parse_mode(void)
@@ -138,23 +143,17 @@ static int parse_group(struct session_options *options, struct errmsg *err)
 	return 0;
 }
 
-/* The default name is used again and again: the capture before is kept beside it. */
-static void keep_previous(const char *output)
-{
-	if (!record_output)
-		rename(output, DEFAULT_OUTPUT ".old");
-}
-
 static int record(struct session_options *options, struct session_result *result,
 	struct continuous **ret_continuous, struct errmsg *err)
 {
 	int r;
 
 	if (!record_continuous.is_continuous) {
-		keep_previous(options->output);
+		options->how.keeps_others = true;
+		/* The default name is used again and again. */
+		options->how.keep_previous = !record_output;
 		return session_run(options, result, err);
 	}
-	record_continuous.output = record_output;
 	record_continuous.is_quiet = record_quiet;
 	r = continuous_open(ret_continuous, &record_continuous, options, err);
 	if (r < 0)
@@ -210,17 +209,26 @@ static int check_view(const struct session_options *options, struct errmsg *err)
 		"out, and look at them with sonde serve");
 }
 
-/* -o with marks: see output_name.h. */
-static int expand_output(struct strbuf *name, struct session_options *options, struct errmsg *err)
+static const char *default_output(void)
 {
-	int r;
+	if (record_continuous.is_continuous)
+		return output_name_is_of_ranks() ? CONTINUOUS_OUTPUT_OF_RANKS : CONTINUOUS_OUTPUT;
+	return output_name_is_of_ranks() ? OUTPUT_NAME_OF_RANKS : DEFAULT_OUTPUT;
+}
 
-	if (!record_output || !output_name_has_marks(record_output))
-		return 0;
-	r = output_name_make(name, record_output, err);
-	if (r == 0)
-		options->output = record_output = strbuf_cstr(name);
-	return r;
+/* A name with marks: see output_name.h. */
+static int make_output(struct strbuf *name, struct session_options *options, struct errmsg *err)
+{
+	options->output = record_output ? record_output : default_output();
+	if (output_name_has_marks(options->output)) {
+		int r = output_name_make(name, options->output, err);
+
+		if (r < 0)
+			return r;
+		options->output = strbuf_cstr(name);
+	}
+	record_continuous.output = options->output;
+	return 0;
 }
 
 /* What goes into the options, and what does not go together. */
@@ -253,7 +261,6 @@ static int run_record(int count, char **arguments)
 	uint32_t pids[TARGET_MAXIMUM_PIDS];
 	struct session_result *result = calloc(1, sizeof(*result));
 	struct session_options options = {
-		.output = record_output ? record_output : DEFAULT_OUTPUT,
 		.duration_ns = (uint64_t)(record_duration_s * NS_PER_S),
 		.command = count ? arguments : NULL,
 		.pids = pids,
@@ -271,6 +278,7 @@ static int run_record(int count, char **arguments)
 		.split = record_split,
 		.on_finishing = on_finishing,
 		.on_message = on_message,
+		.on_other_output = on_other_output,
 	};
 	struct continuous *continuous = NULL;
 	struct live_server *server = NULL;
@@ -280,7 +288,7 @@ static int run_record(int count, char **arguments)
 
 	if (!result)
 		return EXIT_ERROR;
-	if (expand_output(&name, &options, &err) < 0 ||
+	if (make_output(&name, &options, &err) < 0 ||
 		parse_options(&options, count, pids, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
@@ -296,11 +304,12 @@ static int run_record(int count, char **arguments)
 	if (error < 0)
 		fail(&err);
 	if (!record_quiet)
-		record_print_end(result, &options, error, continuous);
+		record_print_end(result, &options, error, continuous,
+			!record_output && output_name_is_of_ranks());
 	status = target_exit_status(result, error);
 	live_server_finish(server, error < 0);
 	if (record_view && error >= 0)
-		view_recording(options.output);
+		view_recording(session_output(&options, result));
 	continuous_free(continuous);
 	session_result_done(result);
 	free(result);
@@ -317,7 +326,9 @@ static const struct option record_options[] = {
 		.argument = "FILE",
 		.help = "Write the capture here. %h is the host, %r the rank of a distributed job, "
 			"%p sonde's process id, %t the time; the folder is then made. Default: " DEFAULT_OUTPUT
-			", keeping the previous one as " DEFAULT_OUTPUT ".old.",
+			", for one rank of several " OUTPUT_NAME_OF_RANKS
+			"; the previous one is kept as FILE.old. A file that appears meanwhile is "
+			"not replaced.",
 		.value = &record_output},
 	{.short_name = 'F',
 		.long_name = "frequency",

@@ -268,9 +268,10 @@ static bool is_only_roots(const char *path)
 	return sudo_user(&user, &group) && stat(path, &file) == 0 && file.st_uid != user;
 }
 
-static void print_next(const struct session_result *result, const struct session_options *options)
+static void print_next(const struct session_result *result, const struct session_options *options,
+	bool is_one_of_ranks)
 {
-	const char *output = options->output;
+	const char *output = session_output(options, result);
 	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
 	_cleanup_strbuf_ struct strbuf name = {0};
 
@@ -280,17 +281,17 @@ static void print_next(const struct session_result *result, const struct session
 	if (strcmp(output, "-") == 0 || options->live.visitor)
 		return;
 	escape_shell(&name, first ? first : output);
-	print_plain("next: %ssonde report %s\n",
+	print_plain("next: %ssonde report %s%s\n",
 		options->how.access != OUTPUT_GROUP && is_only_roots(first ? first : output)
 			? "sudo "
 			: "",
-		strbuf_cstr(&name));
+		strbuf_cstr(&name), is_one_of_ranks ? ", or of all ranks: sonde report" : "");
 }
 
-static void print_summary(
-	const struct session_result *result, const struct session_options *options)
+static void print_summary(const struct session_result *result,
+	const struct session_options *options, bool is_one_of_ranks)
 {
-	print_amount(result, options->output);
+	print_amount(result, session_output(options, result));
 	print_windows(options);
 	print_stacks(&result->stats);
 	print_losses(&result->stats);
@@ -303,14 +304,14 @@ static void print_summary(
 	print_mode(result, options->mode == SESSION_MODE_USER);
 	record_print_hooks(&result->hooks);
 	print_notes(&result->stats);
-	print_next(result, options);
+	print_next(result, options, is_one_of_ranks);
 }
 
 void record_print_end(const struct session_result *result, const struct session_options *options,
-	int error, const struct continuous *continuous)
+	int error, const struct continuous *continuous, bool is_one_of_ranks)
 {
 	if (error >= 0)
-		print_summary(result, options);
+		print_summary(result, options, is_one_of_ranks);
 	if (continuous)
 		continuous_print(continuous);
 }

@@ -67,7 +67,8 @@ int manifest_new(struct manifest **ret_manifest, const char *capture_path,
 
 	if (!manifest)
 		return -ENOMEM;
-	manifest->how = *how;
+	/* It is written again and again, in its own place. */
+	manifest->how = (struct output_how){.access = how->access, .group = how->group};
 	manifest->start_ns = session->start_time_ns;
 	manifest->start_realtime_ns = session->start_realtime_ns;
 	if (asprintf(&manifest->path, "%s" MANIFEST_SUFFIX, capture_path) < 0)
@@ -80,6 +81,21 @@ int manifest_new(struct manifest **ret_manifest, const char *capture_path,
 		return -ENOMEM;
 	}
 	*ret_manifest = manifest;
+	return 0;
+}
+
+int manifest_rename(struct manifest *manifest, const char *capture_path)
+{
+	char *path, *copy = strdup(capture_path);
+
+	if (!copy || asprintf(&path, "%s" MANIFEST_SUFFIX, capture_path) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	free(manifest->path);
+	free(manifest->capture_path);
+	manifest->path = path;
+	manifest->capture_path = copy;
 	return 0;
 }
 

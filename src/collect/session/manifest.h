@@ -24,6 +24,8 @@ struct manifest;
 int manifest_new(struct manifest **ret_manifest, const char *capture_path,
 	const struct output_how *how, const struct capture_session *session,
 	const char *session_folder);
+/* Both have this capture's name from now on. Returns 0 or -ENOMEM. */
+int manifest_rename(struct manifest *manifest, const char *capture_path);
 struct manifest *manifest_free(struct manifest *manifest);
 
 /*

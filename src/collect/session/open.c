@@ -467,6 +467,33 @@ static int write_session_file(struct session *session, struct errmsg *err)
 			  : 0;
 }
 
+/* Where somebody else's file appeared under the name meanwhile, the capture has another one. */
+static int name_capture(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	const char *path;
+	struct errmsg sentence;
+	int result = capture_writer_name(session->writer, err);
+
+	if (result < 0 || options->live.visitor)
+		return result;
+	path = capture_writer_path(session->writer);
+	if (strcmp(path, options->output) == 0)
+		return 0;
+	session->result->output = strdup(path);
+	if (!session->result->output)
+		return errmsg_set(err, -ENOMEM, "memory ran out; the capture is %s", path);
+	result = session_windows_rename(session);
+	if (result < 0)
+		return errmsg_set(err, result, "memory ran out; the capture is %s", path);
+	errmsg_set(&sentence, 0,
+		"%s is another recording's, or appeared meanwhile, and is kept: this capture is %s",
+		options->output, path);
+	if (options->on_other_output)
+		options->on_other_output(options->context, sentence.text);
+	return 0;
+}
+
 static int start_recording(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -521,10 +548,9 @@ static int start_recording(struct session *session, struct errmsg *err)
 			session->result->command_status = result == -ENOENT ? 127 : 126;
 	}
 	if (result == 0)
-		result = capture_writer_name(session->writer, err);
+		result = name_capture(session, err);
 	if (result == 0 && options->on_started)
-		options->on_started(options->context, session->sources.offered.unwind_mode,
-			session->result->mode_reason.text);
+		options->on_started(options->context, session_output(options, session->result));
 	return result;
 }
 

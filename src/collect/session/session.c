@@ -338,5 +338,6 @@ int session_run(const struct session_options *options, struct session_result *re
 void session_result_done(struct session_result *result)
 {
 	free(TAKE_PTR(result->losses));
+	free(TAKE_PTR(result->output));
 	hook_table_done(&result->hooks);
 }

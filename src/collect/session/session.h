@@ -45,7 +45,11 @@ enum session_scope {
 };
 
 struct session_options {
-	const char *output; /* the capture's path; unused with live.visitor */
+	/*
+	 * The capture's path; unused with live.visitor. With how.keeps_others another path may
+	 * become of it: see session_output().
+	 */
+	const char *output;
 	uint64_t period_ns;
 	uint64_t duration_ns; /* 0: until the targets end, or a signal */
 	uint64_t flush_ns;    /* how often the capture is written; 0: once a second at least */
@@ -98,8 +102,11 @@ struct session_options {
 		bool is_kept;
 	} live;
 	const struct source *const *sources; /* a table as in sources/source.h; NULL: all */
-	/* Called once when sampling has begun; may be NULL. */
-	void (*on_started)(void *context, const char *mode, const char *mode_reason);
+	/* Called once when sampling has begun, with the capture's path; may be NULL. */
+	void (*on_started)(void *context, const char *output);
+	/* Called with a sentence where the capture is not at the path that was asked for, or NULL.
+	 */
+	void (*on_other_output)(void *context, const char *sentence);
 	/* Called while finishing takes long: what is being waited for, and how much of it is left.
 	 */
 	void (*on_finishing)(void *context, const char *what, uint64_t left);
@@ -110,6 +117,7 @@ struct session_options {
 };
 
 struct session_result {
+	char *output; /* the capture's path, where it is not the one that was asked for; or NULL */
 	struct capture_stats stats; /* pointers live until session_result_done() */
 	struct errmsg notes[32];
 	const char *note_pointers[32];
@@ -133,6 +141,14 @@ struct session_result {
 int session_run(const struct session_options *options, struct session_result *ret_result,
 	struct errmsg *err);
 void session_result_done(struct session_result *result);
+
+/* Where the capture is, or is to be. */
+static inline const char *session_output(
+	const struct session_options *options, const struct session_result *result)
+{
+	return result->output ? result->output : options->output;
+}
+
 /* See capture_writer_forget_callstacks(). */
 void session_forget_callstacks(struct session *session);
 /* See capture_writer_renew_callstacks(). */

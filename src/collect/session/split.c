@@ -13,16 +13,15 @@ int session_split(struct session *session, struct errmsg *err)
 		.uncompressed = options->uncompressed,
 		.stack_sample = options->stack_sample,
 		.device_slices = options->device_slices,
-		.how = options->how,
+		.how = {.access = options->how.access, .group = options->how.group},
 	};
 	struct errmsg cause = {""};
-	int result = capture_split(
-		options->output, &writer_options, &session->result->part_count, &cause);
+	const char *output = session_output(options, session->result);
+	int result = capture_split(output, &writer_options, &session->result->part_count, &cause);
 
 	if (result < 0)
-		return errmsg_set(
-			err, result, "%s; the windows are all in %s", cause.text, options->output);
+		return errmsg_set(err, result, "%s; the windows are all in %s", cause.text, output);
 	if (session->result->part_count)
-		unlink(options->output);
+		unlink(output);
 	return 0;
 }

@@ -59,6 +59,8 @@ struct session_windows {
 int session_windows_open(struct session *session, struct errmsg *err);
 /* The capture's session as it was written: for the manifest. Returns 0 or -ENOMEM. */
 int session_windows_describe(struct session *session, const struct capture_session *described);
+/* The capture has got another name than it was to have. Returns 0 or -ENOMEM. */
+int session_windows_rename(struct session *session);
 /* Recording starts now: the sources run, and are stopped unless a window opens at once. */
 int session_windows_start(struct session *session, struct errmsg *err);
 /* Each time round the loop: does what is due. Returns 0 or a negative errno. */

@@ -181,7 +181,7 @@ static void write_status(struct answer *answer)
 	add_string(&json, "session", target_rings_folder(session->device.rings));
 	add_u64(&json, "pid", (uint64_t)getpid());
 	add_targets(session, &json);
-	add_string(&json, "capture", session->options->output);
+	add_string(&json, "capture", session_output(session->options, session->result));
 	add_u64(&json, "elapsed_ns", monotonic_now_ns() - session->start_ns);
 	add_string(&json, "trigger", session->options->window.text);
 	add_string(&json, "state", state_name(windows));
@@ -202,7 +202,8 @@ static void say_status(struct answer *answer)
 	size_t count = get_steps(session, steps);
 
 	strbuf_addf(answer->out, "ok sonde %d records into %s for %.1f s", (int)getpid(),
-		session->options->output, (double)(monotonic_now_ns() - session->start_ns) / 1e9);
+		session_output(session->options, session->result),
+		(double)(monotonic_now_ns() - session->start_ns) / 1e9);
 	if (windows->list.is_whole) {
 		strbuf_add(answer->out, ", all the time");
 	} else {

@@ -103,6 +103,13 @@ int session_windows_describe(struct session *session, const struct capture_sessi
 		&session->options->how, described, target_rings_folder(session->device.rings));
 }
 
+int session_windows_rename(struct session *session)
+{
+	struct manifest *manifest = session->windows.manifest;
+
+	return manifest ? manifest_rename(manifest, session->result->output) : 0;
+}
+
 /* Their ranks are read while they live. */
 static int tell_processes(struct session *session)
 {
