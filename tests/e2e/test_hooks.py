@@ -429,6 +429,19 @@ def test_a_module_of_the_program_that_is_called_sonde(child):
     assert state == "error" and "sonde" in detail
 
 
+def test_a_folder_beside_the_program_that_is_called_sonde(child):
+    """A checkout of sonde is one. The hooks do not miss their package, and what the program has there it finds."""
+    (child.bootstrap.parents[1] / "__init__.py").write_text("")
+    (child.work / "sonde").mkdir()
+    (child.work / "sonde" / "mine.py").write_text("text = 'the program own'\n")
+    script = child.work / "main.py"
+    script.write_text("import json, demo.work, sonde.mine\nprint(json.dumps([sonde.mine.text, demo.work.function(1)]))\n")
+    done = subprocess.run([sys.executable, script], env=child.environment(), capture_output=True, text=True)
+    assert json.loads(done.stdout) == ["the program own", 1], done.stderr
+    assert ("-", "-") not in child.states()
+    assert child.states()["demo.work", "function"] == ("applied", "")
+
+
 def install_package(child):
     """A copy of the package, as pip would put one where the program finds it: the path of its registry."""
     installed = child.modules / "sonde"

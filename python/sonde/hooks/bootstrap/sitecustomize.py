@@ -31,13 +31,27 @@ class Trigger(object):
 
 
 class Package(object):
-    """Finds the package sonde for a program that has none. It comes after all other finders."""
+    """Finds the package sonde for a program that has none. It comes after all other finders.
+
+    A folder of that name beside the program, such as a checkout, is a package without code to Python. `first` comes before
+    all other finders and puts the package into its place; what the folder has can still be imported from it.
+    """
+
+    def __init__(self, first):
+        self.first = first
 
     def find_spec(self, name, path=None, target=None):
-        if name == "sonde":
-            from _frozen_importlib_external import PathFinder
+        if name != "sonde":
+            return None
+        from _frozen_importlib_external import PathFinder
 
-            return PathFinder.find_spec(name, [os.path.join(FOLDER, "../../..")], target)
+        folder = PathFinder.find_spec(name, None, target) if self.first else None
+        if self.first and (folder is None or folder.has_location):
+            return None
+        spec = PathFinder.find_spec(name, [os.path.join(FOLDER, "../../..")], target)
+        if spec and folder:
+            spec.submodule_search_locations += list(folder.submodule_search_locations)
+        return spec
 
 
 def load_finder():
@@ -69,8 +83,8 @@ def install():
         return
     groups += ["threading", "multiprocessing.util"]  # whose threads get names, and whose children hand over their work
     trigger = Trigger(groups)
-    sys.meta_path.insert(0, trigger)
-    sys.meta_path.append(Package())
+    sys.meta_path[:0] = [trigger, Package(True)]
+    sys.meta_path.append(Package(False))
     for group in groups:
         if group in sys.modules:  # a .pth file has imported it
             trigger.find_spec(group)
