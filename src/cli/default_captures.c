@@ -119,9 +119,9 @@ static int compare_names(const void *left, const void *right)
 static void print_choice(char **names, size_t count)
 {
 	if (count == 1)
-		warn("of %s, which was recorded last here", names[0]);
+		warn("reading %s, which was recorded last here", names[0]);
 	else
-		warn("of the captures of %zu ranks, %s %s %s", count, names[0],
+		warn("reading the captures of %zu ranks, %s %s %s", count, names[0],
 			count == 2 ? "and" : "to", names[count - 1]);
 }
 

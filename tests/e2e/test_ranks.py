@@ -339,7 +339,7 @@ def check_ranks(sonde, folder, count, command):
     names = [f"sonde-{host}-{rank}.pftrace" for rank in range(count)]
     assert sorted(path.name for path in folder.glob("*.pftrace")) == sorted(names)
     done = sonde("report", "--json", cwd=folder, check=0)
-    assert f"of the captures of {count} ranks, {names[0]}" in done.stderr
+    assert f"reading the captures of {count} ranks, {names[0]}" in done.stderr
     assert {row["rank"] for row in done.json()["tables"]["process"]["rows"] if row["name"] == command} == set(range(count))
 
 
@@ -377,12 +377,12 @@ def test_a_report_without_a_name_is_of_what_was_recorded_last(sonde, tmp_path):
         sonde("record", "-q", "--", "true", env={"RANK": str(rank), "WORLD_SIZE": "3"}, check=0)
     host = os.uname().nodename
     os.utime(tmp_path / f"sonde-{host}-2.pftrace", (1e9, 1e9))
-    assert f"of the captures of 2 ranks, sonde-{host}-0.pftrace and sonde-{host}-1.pftrace" in sonde("report", check=0).stderr
+    assert f"reading the captures of 2 ranks, sonde-{host}-0.pftrace and sonde-{host}-1.pftrace" in sonde("report", check=0).stderr
     sonde("record", "-q", "-o", "sonde.pftrace", "--", "true", check=0)
     assert "ranks" not in sonde("report", check=0).stderr
     assert "ranks" not in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
     sonde("record", "-q", "--", "true", env={"RANK": "1", "WORLD_SIZE": "2"}, check=0)
-    assert "of the captures of" in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
+    assert "reading the captures of" in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
 
 
 def test_folders_of_ranks(sonde, tmp_path):
