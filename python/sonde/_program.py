@@ -44,7 +44,10 @@ def why_no_program() -> str:
     others = [path for path in _candidates() if is_other_project(path)]
     if others:
         return f"{others[0]} is a script of another project called sonde; install the wheel sonde_profiler again, or name the program in SONDE"
-    return "the program sonde is neither beside the package nor on PATH; install it, or name it in SONDE"
+    return (
+        "the program sonde is neither beside the package nor on PATH; 'pip install .' of a checkout gives the package alone: install the"
+        " wheel of a release, or run 'make' in the checkout and name its build/sonde in SONDE"
+    )
 
 
 def other_distribution() -> Optional[str]:

@@ -188,6 +188,14 @@ def test_the_installed_wheel_runs(installed, run):
     assert str(installed.parents[1]) in done.stdout
 
 
+def test_a_checkouts_wheel_says_how_to_get_the_program(installed):
+    """`pip install .` in a checkout builds the package alone."""
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([installed, "-m", "sonde", "version"], env=environment, cwd="/", capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "'pip install .' of a checkout gives the package alone: install the wheel of a release, or run 'make'" in done.stderr
+
+
 def test_hooks_of_the_installed_wheel_record(installed, package, run, tmp_path):
     """The hooks are those of the wheel, under the `sonde record` of another folder."""
     text = """
@@ -214,6 +222,8 @@ def test_meson_installs_every_file(package, tmp_path):
     folder = init.parent.parent
     installed = {str(path.relative_to(folder)) for path in (folder / "sonde").rglob("*") if path.is_file()}
     assert sources() <= installed and "sonde/_core.abi3.so" in installed
+    done = subprocess.run(["make", "uninstall", f"BUILD={package.parent}"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and not [path for path in tmp_path.rglob("*") if not path.is_dir()], done.stdout
 
 
 def test_meson_installs_below_its_prefix_whatever_python_it_has(installed, tmp_path):
