@@ -163,7 +163,10 @@ def test_who_may_not_install_gets_the_command(checkout, unprivileged, has_sudo):
     done = checkout("tools/deps", "build", prefix=unprivileged)
     assert done.returncode == 1
     how = "sudo " if has_sudo else "as root: "
-    assert done.stdout.endswith(f"    {how}apt-get install --no-install-recommends clang meson\n")
+    assert done.stdout.endswith(f":\n    {how}apt-get install --no-install-recommends clang meson\n")
+    (checkout.folder / "lists").unlink()
+    done = checkout("tools/deps", "build", prefix=unprivileged)
+    assert f":\n    {how}apt-get update\n    {how}apt-get install " in done.stdout
     assert not any("apt-get" in line for line in checkout.log())
 
 
