@@ -149,7 +149,8 @@ def test_systems_wants_a_test_that_ran(tmp_path, outcomes, status):
     assert check("check-systems.py", tmp_path, tmp_path / "results.xml")[0] == status
 
 
-def test_tidy_looks_at_what_changed_and_once_at_each_header():
+def test_tidy_looks_at_what_changed_and_once_at_each_header(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
     choose = runpy.run_path(str(ROOT / "tools" / "tidy"))["choose"]
     parts = {"a.c": {"a.c", "a.h", "all.h"}, "b.c": {"b.c", "b.h", "all.h"}, "c.c": {"c.c", "b.h"}, "d.c": {"d.c", "all.h"}}
     assert choose(parts, {"a.c", "a.h", "all.h", "b.h"}) == ["a.c", "b.c"]
