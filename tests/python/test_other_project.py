@@ -80,6 +80,19 @@ def test_doctor_says_what_the_name_stands_for(doctor, environment_of):
     assert told["python-package"]["status"] == "partly" and "pip uninstall sonde" in told["python-package"]["fix"]
 
 
+def test_doctor_looks_where_pip_installs_for_a_user(package, tmp_path):
+    """Python of the system looks there, that of a virtual environment does not."""
+    note = tmp_path / ".local/lib/python3.11/site-packages/sonde-9.9.dist-info"
+    note.mkdir(parents=True)
+    venv = tmp_path / "venv/bin"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv.parent], check=True)
+    for path, status in (("/usr/bin:/bin", "no"), (f"{venv}:/usr/bin:/bin", "works")):
+        environment = {**os.environ, "PATH": path, "HOME": str(tmp_path)}
+        done = subprocess.run([package.parent / "sonde", "doctor", "--json"], env=environment, capture_output=True, text=True)
+        told = {check["name"]: check for check in json.loads(done.stdout)["checks"]}["name-in-python"]
+        assert told["status"] == status and (str(note) in told["detail"]) == (status == "no")
+
+
 def test_doctor_has_no_complaint_of_what_is_ours(doctor, environment_of, package):
     python = environment_of("ours")
     told = doctor(python)

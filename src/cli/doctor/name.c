@@ -125,26 +125,43 @@ static char *find_distribution(const char *prefix)
 	return NULL;
 }
 
-/* Of the Python that PATH has, and of the one whose environment this program is in. */
+/* A virtual environment's Python does not look below the user's home. */
+static bool is_virtual(const char *prefix)
+{
+	_cleanup_strbuf_ struct strbuf path = {0};
+
+	strbuf_addf(&path, "%s/pyvenv.cfg", prefix);
+	return strbuf_status(&path) == 0 && access(strbuf_cstr(&path), F_OK) == 0;
+}
+
+/* Of the Python that PATH has, of the user, and of the environment that this program is in. */
+static char *find_any_distribution(void)
+{
+	_cleanup_strbuf_ struct strbuf python = {0}, home = {0}, own = {0};
+	const char *user = getenv("HOME");
+	char path[PATH_MAX], *found = NULL;
+
+	if (find_on_path("python3", path) && prefix_of(path, &python))
+		found = find_distribution(strbuf_cstr(&python));
+	if (!found && user && *user && !is_virtual(strbuf_cstr(&python))) {
+		strbuf_addf(&home, "%s/.local", user);
+		found = find_distribution(strbuf_cstr(&home));
+	}
+	if (!found && prefix_of(own_path(path), &own))
+		found = find_distribution(strbuf_cstr(&own));
+	return found;
+}
+
 void doctor_probe_name_in_python(struct doctor_result *ret_result)
 {
-	char files[2][PATH_MAX];
-	bool is_there[] = {find_on_path("python3", files[0]), *own_path(files[1]) != '\0'};
+	_cleanup_free_ char *found = find_any_distribution();
 
-	for (size_t i = 0; i < ARRAY_SIZE(is_there); i++) {
-		_cleanup_strbuf_ struct strbuf prefix = {0};
-		_cleanup_free_ char *found = NULL;
-
-		if (is_there[i] && prefix_of(files[i], &prefix))
-			found = find_distribution(strbuf_cstr(&prefix));
-		if (!found)
-			continue;
+	if (found)
 		doctor_no(ret_result,
 			"pip uninstall sonde, and install the wheel sonde_profiler again",
-			"%s is another project, whose package sonde Python imports in place of "
-			"this one, or has lost files to it",
+			"%s is another project: Python imports its package sonde in place of this "
+			"one's, or their files are mixed",
 			found);
-		return;
-	}
-	doctor_works(ret_result, "no other project's package of this name");
+	else
+		doctor_works(ret_result, "no other project's package of this name");
 }
