@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tarfile
@@ -13,6 +14,9 @@ from pathlib import Path
 
 import pytest
 from c_api import BUILD_AND_RUN, PROGRAM, check_builds, check_found
+from receiver_double import ReceiverDouble
+from test_continuous import wait_for, windows
+from test_deploy import TOKEN, container, instructions
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
@@ -50,15 +54,23 @@ def mirror():
 @pytest.fixture(scope="module")
 def system(tmp_path_factory, release):
     """system(script) runs a shell script in a root of Debian 12 with Python, pip, a compiler and pkg-config, and the release in
-    /release."""
+    /release; system.command(script) is the command line that does, and system.root the folder."""
     root = tmp_path_factory.mktemp("root")
     run("debootstrap", "--variant=minbase", "--include=python3-pip,gcc,libc6-dev,pkg-config", "bookworm", root, mirror(), timeout=900)
     shutil.copytree(release, root / "release")
+    for name in ("apt.conf", "apt.conf.d"):
+        run("sh", "-c", 'test ! -e "$0" || cp -rT "$0" "$1"', f"/etc/apt/{name}", root / "etc/apt" / name)
+    for name in ("resolv.conf", "hosts"):
+        shutil.copy(f"/etc/{name}", root / "etc" / name)
     enter = 'mount -t proc proc "$0/proc"; mount --rbind /sys "$0/sys"; mount --rbind /dev "$0/dev"; exec chroot "$0" sh -ec "$1"'
 
-    def in_root(script):
-        return run("unshare", "--mount", "sh", "-ec", enter, root, "unset SONDE PYTHONDONTWRITEBYTECODE; cd /root; export LC_ALL=C.UTF-8\n" + script, timeout=300)
+    def command(script):
+        return ["unshare", "--mount", "sh", "-ec", enter, root, "unset SONDE PYTHONDONTWRITEBYTECODE; cd /root; export LC_ALL=C.UTF-8\n" + script]
 
+    def in_root(script):
+        return run(*command(script), timeout=300)
+
+    in_root.command, in_root.root = command, root
     return in_root
 
 
@@ -146,11 +158,42 @@ def test_the_deb_installs_runs_and_leaves_nothing(system):
     text = system(BUSY + f"cat >program.c <<'END'\n{PROGRAM}\nEND\n"
                   "dpkg -i /release/*.deb >/dev/null; sonde record -q -o run.pftrace -- python3 busy.py; sonde report run.pftrace\n"
                   f"{BUILD_AND_RUN}; sonde record -q -o steps.pftrace -- ./program; sonde report --by step steps.pftrace\n"
-                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde; find /usr/bin /usr/lib /usr/include /usr/share -path '*sonde*'")
+                  "python3 -c 'import sonde; print(sonde.__file__)'; dpkg -r sonde >/dev/null; find /usr/bin /usr/lib /usr/include /usr/share -path '*sonde*'")
     check_report(text)
     assert re.search(r"\bprogram +step$", text, re.MULTILINE), "the C program's"
-    assert text.splitlines()[-2] == "/usr/lib/python3/dist-packages/sonde/__init__.py"
-    assert text.splitlines()[-1].startswith("Removing sonde")
+    assert text.splitlines()[-1] == "/usr/lib/python3/dist-packages/sonde/__init__.py"
+
+
+@pytest.fixture
+def image(system):
+    """The root, with what the Dockerfile's instructions make of it; its base image is a Debian 12 with another Python."""
+    absent = "! ldconfig -p | grep libcurl\n"
+    lines = [rest for word, rest in instructions() if word == "RUN"]
+    # Debian's pip is told that the Python is its own, which that of the base image is.
+    system(absent + "cp /release/*.whl /tmp; export PIP_BREAK_SYSTEM_PACKAGES=1\n" + "\n".join(lines))
+    yield system
+    system("pip uninstall -q -y --break-system-packages sonde-profiler; rm -rf /var/lib/sonde")
+
+
+def test_the_image_runs_the_daemon_set(image):
+    _, only = container()
+    receiver = ReceiverDouble()
+    try:
+        arguments = [word.replace("https://captures.example", receiver.url).replace("$(NODE_NAME)", "node7") for word in only["args"]]
+        variables = {entry["name"]: entry["value"] for entry in only["env"] if "value" in entry}
+        for mount in only["volumeMounts"]:
+            (image.root / mount["mountPath"].lstrip("/")).mkdir(parents=True, exist_ok=True)
+        (image.root / "etc/sonde/token").write_text(TOKEN + "\n")
+        folder = image.root / "var/lib/sonde"
+        script = "exec env " + shlex.join([*(f"{name}={value}" for name, value in variables.items()), *only["command"], *arguments])
+        recorder = subprocess.Popen([str(part) for part in image.command(script)], stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: list(folder.glob("*.open.pftrace")) or recorder.poll() is not None)
+        recorder.terminate()
+        assert recorder.wait(120) == 0, recorder.stderr.read()
+    finally:
+        receiver.close()
+    assert [request.path for request in receiver.taken()] == [f"/node7/{path.name}" for path in windows(folder)] != []
+    assert (image.root / "var/lib/sonde-metrics/sonde.prom").exists()
 
 
 def test_pkg_config_finds_the_c_api_of_the_tarball(release, tmp_path):
