@@ -112,6 +112,14 @@ struct source_capabilities {
 	bool processor_energy;      /* is measured: samples share it, by what CPUs count */
 };
 
+/* Where `bpf` is NULL: a sentence. */
+static inline const char *source_why_no_bpf(const struct source_capabilities *offered)
+{
+	const char *reason = offered->unwind_mode_reason;
+
+	return reason && *reason ? reason : "sonde doctor says why there is none";
+}
+
 struct source_runs {
 	uint64_t count, time_ns; /* of BPF programs; 0: not measured */
 };

@@ -196,7 +196,7 @@ def test_a_running_process(record, start_workload, note):
     data = record(options=("-d", 2, "-p", running.pid))
     session = data["session"]
     assert session["unwind_mode"] == ("bpf" if HAS_LOOPS else "user"), session
-    assert HAS_LOOPS or "bpf_loop: Linux 5.17" in session["unwind_mode_reason"]
+    assert HAS_LOOPS or "lacks bpf_loop, which came with 5.17" in session["unwind_mode_reason"]
     note("root", data)
     assert "spin_half" in functions(data) and data["completeness"]["complete_share"] >= 0.9
     assert running.process.poll() is None
@@ -216,7 +216,7 @@ def test_the_machine(record, start_workload):
 def test_dump(sonde, start_workload):
     done = sonde("dump", "-p", start_workload("waits", 600).pid, timeout=SECONDS)
     if not HAS_LOOPS:
-        check_refused(done, "bpf_loop: Linux 5.17")
+        check_refused(done, "lacks bpf_loop, which came with 5.17")
         pytest.skip("BPF programs of kernels before 5.17 cannot loop")
     text = done.stdout
     assert done.status == 0 and {"wait_for_lock", "wait_for_pipe", "wait_for_socket", "wait_in_poll"} <= set(re.findall(r"\w+", text))

@@ -129,7 +129,7 @@ const char *completeness_python_advice(enum wire_python python)
 					   "order is a guess",
 		[WIRE_PYTHON_TOO_EARLY] = "taken in the first moments of the process, before sonde "
 					  "had found its interpreter",
-		[WIRE_PYTHON_USER_MODE] = "Python frames need the BPF mode: run sonde with sudo",
+		[WIRE_PYTHON_USER_MODE] = "Python frames need the BPF mode",
 	};
 
 	return (unsigned)python < WIRE_PYTHON_MAX ? advice[python] : "an unknown reason";
@@ -168,15 +168,14 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		[WIRE_STOP_DEPTH] = "the stack is deeper than 16,384 frames: deep recursion",
 		[WIRE_STOP_FRAME_POINTER] = "generated code without frame pointers: turn them on "
 					    "in its runtime",
-		[WIRE_STOP_STACK_COPY] = "the copied part of the stack was too short: record as "
-					 "root, where stacks are unwound in place",
+		[WIRE_STOP_STACK_COPY] = "the copied part of the stack was too short: the BPF "
+					 "mode unwinds stacks in place, of any depth",
 		[WIRE_STOP_COMPAT] = "a 32-bit process: only 64-bit stacks are unwound",
 		[WIRE_STOP_NEW_MAPPING] = "the process or its library was so new that sonde did "
 					  "not know it: leave sonde a CPU, or lower the rate (-F)",
 		[WIRE_STOP_OTHER_STACK] =
 			"the caller is on another stack: a goroutine's, or the one that a signal "
-			"handler with a stack of its own interrupted (as root both of those are "
-			"unwound)",
+			"handler with a stack of its own interrupted (the BPF mode unwinds both)",
 	};
 
 	/* There stacks are copied only while something is missing. */

@@ -7,12 +7,13 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "cli/doctor/doctor.h"
-#include "sources/cpu/bpf_sampler.h"
+#include "sources/cpu/bpf_probe.h"
 #include "sources/wait/exact_waits.h"
 
 static const char kernel_fix[] = "run a distribution's kernel of release 5.17 or later";
@@ -64,19 +65,37 @@ void doctor_probe_bpf_program(struct doctor_result *ret_result)
 void doctor_probe_bpf_loop(struct doctor_result *ret_result)
 {
 	_cleanup_close_ int fd = load_program();
-	int supported;
+	struct errmsg reason;
 
 	/* Without the right to load, libbpf's probe would take the refusal for a yes. */
 	if (fd < 0) {
 		doctor_no(ret_result, "", "not tried: no BPF program loads");
 		return;
 	}
-	supported = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL);
-	if (supported > 0)
+	if (bpf_has_loops(&reason))
 		doctor_works(ret_result, "the verifier knows bpf_loop");
 	else
-		doctor_no(
-			ret_result, kernel_fix, "this kernel has no bpf_loop (it came with 5.17)");
+		doctor_no(ret_result, kernel_fix, "%s", reason.text);
+}
+
+/* What distributions put into kernels of an earlier release counts, where it can be tried. */
+void doctor_probe_kernel_release(struct doctor_result *ret_result)
+{
+	_cleanup_close_ int fd = load_program();
+	struct utsname system;
+	struct errmsg reason;
+
+	uname(&system);
+	if (bpf_release_has_loops())
+		doctor_works(ret_result, "release %s; BPF sampling needs 5.17", system.release);
+	else if (fd >= 0 && bpf_has_loops(&reason))
+		doctor_works(ret_result, "release %s, with bpf_loop of 5.17", system.release);
+	else if (fd >= 0)
+		doctor_no(ret_result, kernel_fix, "%s", reason.text);
+	else
+		doctor_no(ret_result, kernel_fix,
+			"release %s; BPF sampling needs bpf_loop, which came with 5.17",
+			system.release);
 }
 
 /* A program that walks all tasks and may sleep, since it reads other processes' memory. */

@@ -74,8 +74,15 @@ const struct doctor_source doctor_sources[] = {
 	},
 	{
 		.name = "attach",
-		.title = "attaching to running processes and to the whole machine",
+		.title = "attaching to running processes",
 		.required = {"sideband", "other-processes"},
+		.helpful = {"map-files", "pid-namespace"},
+	},
+	{
+		.name = "whole-machine",
+		.title = "the whole machine (-a)",
+		.required = {"kernel-release", "btf", "bpf-program", "bpf-loop", "bpf-maps",
+			"bpf-attach", "sideband", "other-processes"},
 		.helpful = {"map-files", "pid-namespace"},
 	},
 	{

@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -112,21 +111,6 @@ long doctor_sysctl(const char *name)
 		return -1;
 	value = strtol(strbuf_cstr(&text), &end, 10);
 	return end == strbuf_cstr(&text) ? -1 : value;
-}
-
-void doctor_probe_kernel_release(struct doctor_result *ret_result)
-{
-	struct utsname name;
-	unsigned major = 0, minor = 0;
-
-	uname(&name);
-	if (sscanf(name.release, "%3u.%3u", &major, &minor) != 2)
-		doctor_partly(ret_result, "", "release %s has an unknown form", name.release);
-	else if (major < 5 || (major == 5 && minor < 17))
-		doctor_no(ret_result, "run a kernel of release 5.17 or later",
-			"release %s; BPF sampling needs 5.17", name.release);
-	else
-		doctor_works(ret_result, "release %s; BPF sampling needs 5.17", name.release);
 }
 
 void doctor_probe_btf(struct doctor_result *ret_result)

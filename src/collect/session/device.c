@@ -218,8 +218,10 @@ static enum wire_launch_stacks choose_launch_stacks(struct session *session)
 			note, 0, "programs copied the stacks of their launches: %s", reason.text);
 	else
 		errmsg_set(note, 0,
-			"programs copied the stacks of their launches, which takes longer than the "
-			"BPF mode does; for that run sonde with sudo");
+			"programs copied the stacks of their launches, which takes longer than in "
+			"the BPF mode%s%s",
+			session->result->mode_reason.text[0] ? ": " : "",
+			session->result->mode_reason.text);
 	return WIRE_LAUNCH_STACKS_COPY;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -17,6 +18,7 @@
 #include "bpf/namespace.skel.h"
 #include "bpf/sampler.skel.h"
 #include "bpf/sampler_shared.h"
+#include "sources/cpu/bpf_probe.h"
 #include "sources/cpu/bpf_sampler.h"
 #include "sources/cpu/bpf_spaces.h"
 #include "sources/cpu/sampler.h"
@@ -45,69 +47,6 @@ struct bpf_sampler_state {
 	cpu_sampler_record_function *on_record; /* during drain */
 	void *on_record_context;
 };
-
-static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-	if (!getenv("SONDE_DEBUG_BPF"))
-		return 0;
-	return vfprintf(stderr, format, arguments);
-}
-
-/* ---- can it run? ---- */
-
-bool bpf_may_read_kernel(void)
-{
-	static const struct bpf_insn program[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_10},
-		{.code = BPF_ALU64 | BPF_ADD, .dst_reg = BPF_REG_1, .imm = -8},
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = 8},
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3},
-		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_read_kernel},
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	_cleanup_close_ int fd = bpf_prog_load(
-		BPF_PROG_TYPE_PERF_EVENT, "sonde_probe", "GPL", program, ARRAY_SIZE(program), NULL);
-
-	return fd >= 0;
-}
-
-static int bpf_sampler_probe(struct errmsg *reason)
-{
-	struct bpf_insn program[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	_cleanup_close_ int fd = -1;
-
-	libbpf_set_print(print_libbpf);
-	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
-		return errmsg_set(reason, -ENOTSUP,
-			"the kernel has no BTF (/sys/kernel/btf/vmlinux); boot one built with "
-			"CONFIG_DEBUG_INFO_BTF=y");
-	fd = bpf_prog_load(
-		BPF_PROG_TYPE_PERF_EVENT, "sonde_probe", "GPL", program, ARRAY_SIZE(program), NULL);
-	if (fd < 0 && (errno == EPERM || errno == EACCES))
-		return errmsg_set(reason, -EPERM,
-			"loading BPF programs needs CAP_BPF and CAP_PERFMON; run sonde with sudo");
-	if (fd < 0 && errno == ENOSYS)
-		return errmsg_set(reason, -ENOSYS,
-			"bpf(2) is missing: the kernel was built without CONFIG_BPF_SYSCALL, or a "
-			"sandbox such as gVisor hides it");
-	if (fd < 0)
-		return errmsg_set(reason, -errno,
-			"the kernel refuses perf_event BPF programs (%s); it needs "
-			"CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS",
-			strerror(errno));
-	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 0)
-		return errmsg_set(
-			reason, -ENOTSUP, "unwinding in BPF needs bpf_loop: Linux 5.17 or later");
-	if (!bpf_may_read_kernel())
-		return errmsg_set(reason, -EPERM,
-			"kernel lockdown forbids BPF programs to read the kernel's memory; boot "
-			"without lockdown=confidentiality");
-	return 0;
-}
 
 /* ---- open ---- */
 
@@ -259,7 +198,7 @@ static int bpf_sampler_open(
 
 	if (!state)
 		return -ENOMEM;
-	libbpf_set_print(print_libbpf);
+	bpf_set_print();
 	state->options = *options;
 	state->cpu_count = libbpf_num_possible_cpus();
 	if (options->counts_work && state->cpu_count > 0)
@@ -577,7 +516,7 @@ static void bpf_sampler_unwinder(void *sampler, struct source_unwinder *ret_unwi
 
 const struct cpu_sampler bpf_sampler = {
 	.name = "bpf",
-	.probe = bpf_sampler_probe,
+	.probe = bpf_probe,
 	.open = bpf_sampler_open,
 	.follow = bpf_sampler_follow,
 	.start = bpf_sampler_start,

@@ -19,6 +19,3 @@ struct bpf_sampler_parts {
 
 /* `sampler`: an open one of bpf_sampler. */
 void bpf_sampler_parts(void *sampler, struct bpf_sampler_parts *ret_parts);
-
-/* Of a process that may load BPF programs. Kernel lockdown for confidentiality takes it away. */
-bool bpf_may_read_kernel(void);

@@ -26,6 +26,11 @@ static int choose_sampler(const struct source_settings *settings,
 	else if (settings->must_use_bpf)
 		return errmsg_set(err, -EPERM, "stacks cannot be unwound in the kernel: %s",
 			ret_reason->text);
+	if (settings->whole_machine)
+		return errmsg_set(err, -EPERM,
+			"cannot record the whole machine without the BPF mode (%s); name a command "
+			"or a process",
+			ret_reason->text);
 	*ret_sampler = &perf_sampler;
 	return perf_sampler.probe(err);
 }

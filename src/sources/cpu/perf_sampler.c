@@ -231,9 +231,7 @@ static void init_attr(struct perf_sampler *sampler, uint64_t period_ns)
 static int check_options(const struct cpu_sampler_options *options, struct errmsg *err)
 {
 	if (options->whole_machine)
-		return errmsg_set(err, -EPERM,
-			"cannot sample the whole machine without privileges; run as root, or give "
-			"sonde CAP_BPF and CAP_PERFMON, or name a command or process");
+		return errmsg_set(err, -EPERM, "the whole machine is sampled by BPF");
 	if (options->period_ns < MIN_PERIOD_NS)
 		return errmsg_set(err, -EINVAL,
 			"cannot sample every %llu ns: the kernel's clock allows 10000 at least; "

@@ -96,7 +96,8 @@ static int launch_open(void **ret_state, const struct source_settings *settings,
 	if (!offered->bpf)
 		return errmsg_set(err, -EPERM,
 			"launches of device work have no stacks: --launch-stacks bpf needs the BPF "
-			"mode; run sonde with sudo, or leave the option out");
+			"mode: %s; or leave the option out",
+			source_why_no_bpf(offered));
 	state = calloc(1, sizeof(*state));
 	if (!state)
 		return -ENOMEM;

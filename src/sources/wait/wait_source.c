@@ -3,7 +3,6 @@
  * records come through the CPU sampler's ring. */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "sources/source.h"
@@ -30,9 +29,8 @@ static int open_one(struct wait_state *state, const struct source_settings *sett
 
 	if (!offered->bpf)
 		return errmsg_set(err, -EPERM,
-			"waiting threads are not recorded: that needs the BPF mode; %s",
-			geteuid() == 0 ? "sonde doctor says why there is none"
-				       : "run sonde with sudo");
+			"waiting threads are not recorded: that needs the BPF mode: %s",
+			source_why_no_bpf(offered));
 	if (settings->exact_waits) {
 		if (exact_waits_open(&state->exact, offered->bpf, settings->wait_min_ns, &reason) ==
 			0)
