@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_reader.h"
 #include "base/map.h"
 #include "model/trace.h"
 #include "query/timeline/timeline.h"
@@ -136,22 +137,86 @@ static int compare_doubles(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static int64_t duration_of(const struct timeline *timeline)
-{
-	_cleanup_strbuf_ struct strbuf tracks = {0};
+/* What the timeline says of itself: how long it is, and the numbers of its tracks with lanes. */
+struct tracks {
+	int64_t duration_ns;
+	ARRAY_OF(uint32_t) ids;
+};
 
-	check(timeline_tracks(timeline, 1, &tracks));
-	return strtoll(strchr(strbuf_cstr(&tracks), ':') + 1, NULL, 10);
+static void check_json(enum json_status status)
+{
+	check(status == JSON_OK ? 0 : -EBADMSG);
+}
+
+static uint64_t read_number(struct json_reader *reader)
+{
+	struct json_text text;
+	uint64_t number;
+
+	check_json(json_reader_value(reader, &text));
+	check(json_text_u64(&text, &number));
+	return number;
+}
+
+static void pass_over(struct json_reader *reader)
+{
+	struct json_text text;
+
+	check_json(json_reader_value(reader, &text));
+}
+
+static void read_track(struct json_reader *reader, struct tracks *tracks)
+{
+	uint64_t id = 0, lanes = 0;
+	enum json_status status;
+	struct json_text key;
+
+	check_json(json_reader_enter(reader, '{'));
+	while ((status = json_reader_member(reader, &key)) == JSON_OK) {
+		if (json_text_equals(&key, "id"))
+			id = read_number(reader);
+		else if (json_text_equals(&key, "lanes"))
+			lanes = read_number(reader);
+		else
+			pass_over(reader);
+	}
+	check(status == JSON_DONE ? 0 : -EBADMSG);
+	if (lanes)
+		check(array_append(&tracks->ids, (uint32_t)id));
+}
+
+static void read_tracks(const struct timeline *timeline, struct tracks *tracks)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct json_reader reader = {.is_last = true};
+	struct json_text key;
+
+	check(timeline_tracks(timeline, 1, &text));
+	reader.at = strbuf_cstr(&text);
+	reader.end = reader.at + text.length;
+	check_json(json_reader_enter(&reader, '{'));
+	while (json_reader_member(&reader, &key) == JSON_OK) {
+		if (json_text_equals(&key, "duration_ns")) {
+			tracks->duration_ns = (int64_t)read_number(&reader);
+		} else if (json_text_equals(&key, "tracks")) {
+			check_json(json_reader_enter(&reader, '['));
+			while (json_reader_item(&reader) == JSON_OK)
+				read_track(&reader, tracks);
+		} else {
+			pass_over(&reader);
+		}
+	}
+	check(tracks->ids.count && tracks->duration_ns > COLUMNS ? 0 : -ENODATA);
 }
 
 /* From everything to a millionth of it, every zoom as likely. */
-static struct timeline_request next_request(int64_t duration_ns)
+static struct timeline_request next_request(const struct tracks *tracks)
 {
-	int64_t span_ns = MAX(duration_ns >> next_random(21), COLUMNS);
-	int64_t from_ns = (int64_t)next_random((uint64_t)(duration_ns - span_ns + 1));
+	int64_t span_ns = MAX(tracks->duration_ns >> next_random(21), COLUMNS);
+	int64_t from_ns = (int64_t)next_random((uint64_t)(tracks->duration_ns - span_ns + 1));
 
 	return (struct timeline_request){
-		.track = (uint32_t)next_random(2 * THREADS),
+		.track = tracks->ids.items[next_random(tracks->ids.count)],
 		.from_ns = from_ns,
 		.to_ns = from_ns + span_ns,
 		.columns = COLUMNS,
@@ -161,10 +226,11 @@ static struct timeline_request next_request(int64_t duration_ns)
 static void ask(const struct timeline *timeline, size_t count, double *ret_ms, size_t *ret_largest)
 {
 	_cleanup_strbuf_ struct strbuf out = {0};
-	int64_t duration_ns = duration_of(timeline);
+	struct tracks tracks = {0};
 
+	read_tracks(timeline, &tracks);
 	for (size_t i = 0; i < count; i++) {
-		const struct timeline_request request = next_request(duration_ns);
+		const struct timeline_request request = next_request(&tracks);
 		double begin_s = seconds();
 
 		strbuf_clear(&out);
@@ -172,6 +238,7 @@ static void ask(const struct timeline *timeline, size_t count, double *ret_ms, s
 		ret_ms[i] = (seconds() - begin_s) * 1e3;
 		*ret_largest = MAX(*ret_largest, out.length);
 	}
+	array_done(&tracks.ids);
 	qsort(ret_ms, count, sizeof(*ret_ms), compare_doubles);
 }
 

@@ -114,9 +114,9 @@ class Kineto:
     def write(self, path, count):
         with open_text(path, "w") as file:
             file.write(Template([self.document], {}).copy(0)[:-1] + ', "traceEvents": [\n')
-            file.write(",\n".join(json.dumps(event) for event in self.once))
+            file.write("".join(json.dumps(event) + ",\n" for event in self.once))
             for number in range(count):
-                file.write(",\n" + self.template.copy(number))
+                file.write((",\n" if number else "") + self.template.copy(number))
             file.write("\n]}\n")
 
 
