@@ -59,7 +59,7 @@ fuzz: deps-test
 	tools/fuzz $(FUZZ)
 
 bench: deps-bench everything
-	bench/run.py --build $(BUILD) $(BENCH)
+	bench/run.py --install --build $(BUILD) $(BENCH)
 
 install: all
 	meson install -C $(BUILD) --no-rebuild

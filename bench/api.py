@@ -6,7 +6,10 @@ import sys
 import tempfile
 
 from device_launches import record_said, said
+import needs
 from workbench import ROOT
+
+NEEDS = (needs.PRIVILEGES,)
 
 C_CALLS = {"range_ns": "push and pop", "step_ns": "step", "counter_ns": "counter"}
 
@@ -50,14 +53,14 @@ def in_python(bench, way, bursts):
 
 
 def measure(bench):
-    rounds = bench.pick(9, 2)
+    rounds = bench.pick(9, 2, 1)
     result = {"rounds": rounds, "python": ".".join(map(str, sys.version_info[:2]))}
-    for name, measure_one, bursts in (("c", in_c, bench.pick(600, 60)), ("with_python", in_python, bench.pick(200, 30))):
+    for name, measure_one, bursts in (("c", in_c, bench.pick(600, 60, 5)), ("with_python", in_python, bench.pick(200, 30, 3))):
         ways = ("alone", "closed", "recorded")
         runs = {way: [] for way in ways}
         for _ in range(rounds):
             for way in ways:
                 runs[way].append(measure_one(bench, way, bursts))
         result[name] = {way: spread(found) for way, found in runs.items()}
-    result["clock"] = said(bench.run(bench.build / "bench" / "clock-cost", bench.pick(10, 1)))
+    result["clock"] = said(bench.run(bench.build / "bench" / "clock-cost", bench.pick(10, 1, 0.1)))
     return result

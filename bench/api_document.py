@@ -43,13 +43,7 @@ def clock_line(found):
 
 
 def api(results):
-    found, run = results["api"], results["machine"]
-    lines = [f"{run['date']}, {run['sonde']}, commit {run['commit']}, load average at the start {run['load_before']:.1f}; "
-             f"medians of {found['rounds']} rounds."]
-    if run["quick"]:
-        lines.append("**A quick run: too short to quote.**")
-    if run["load_before"] > 0.5:
-        lines.append("**Other work ran on the machine at the same time: times are too long, and spread.**")
-    lines += ["", table(("what", "bar", "measured", "holds"), [*bar_rows(found), manager_row(found)]), ""]
+    found = results["api"]
+    lines = [f"Medians of {found['rounds']} rounds.", "", table(("what", "bar", "measured", "holds"), [*bar_rows(found), manager_row(found)]), ""]
     lines += [table(("language", "call", "without a recording", "closed", "recorded"), cost_rows(found)), "", clock_line(found)]
     return "\n".join(lines)

@@ -14,7 +14,10 @@ import sys
 import threading
 from pathlib import Path
 
-from workbench import ROOT, Missing, report_progress
+from needs import PAGE_PACKAGES, page_node
+from workbench import ROOT, report_progress
+
+NEEDS = (PAGE_PACKAGES,)
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from live_energy import write_replay  # noqa: E402
@@ -72,15 +75,14 @@ def record(bench, seconds):
 
 
 def measure(bench):
-    if not (ROOT / "web" / "node_modules").is_dir():
-        raise Missing("web/node_modules is not there: make everything, with npm")
-    seconds = bench.pick(20, 4)
+    bench.take(PAGE_PACKAGES)
+    seconds = bench.pick(20, 4, 1)
     found = record(bench, seconds)
     result = {"seconds": seconds, "load": os.getloadavg()[0], "per_second": PER_SECOND}
     for name, messages in found.items():
         write(Path(bench.path(name)), messages)
         result[name] = {"messages": len(messages), "bytes": sum(map(len, messages))}
-    times = bench.run("node", ROOT / "bench" / "binary_frames.mjs", bench.path("text"), bench.path("binary"), bench.pick(20, 3)).output
+    times = bench.run(page_node(), ROOT / "bench" / "binary_frames.mjs", bench.path("text"), bench.path("binary"), bench.pick(20, 3, 1)).output
     result |= {"times": json.loads(times.splitlines()[-1])}
     report_progress(f"live frames: {result}")
     return result

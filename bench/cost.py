@@ -3,7 +3,10 @@
 
 import time
 
+from needs import DISTRIBUTION_TORCH, PERF, PRIVILEGES
 from workbench import Failed, cpu_seconds, report_progress
+
+NEEDS = (PRIVILEGES, PERF, DISTRIBUTION_TORCH)
 
 FREQUENCY = 99
 HIGH_FREQUENCY = 1999

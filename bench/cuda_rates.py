@@ -4,7 +4,10 @@
 At every rate, what was launched and what the device told is counted exactly, whatever the rings could carry."""
 
 from device_launches import said
+from needs import PRIVILEGES
 from workbench import Failed, report_progress
+
+NEEDS = (PRIVILEGES,)
 
 RATES = (300_000, 1_000_000)
 STACKS = ("off", "inprocess", "bpf")
@@ -18,7 +21,7 @@ def check_counts(counts, kernels):
 
 def recorded(bench, rate, stacks):
     double = bench.build / "tests" / "doubles" / "cupti" / "libcupti-double-13.so"
-    command = ["env", f"SONDE_CUPTI={double}", bench.build / "bench" / "cuda-rate", double, rate, bench.pick(10, 2)]
+    command = ["env", f"SONDE_CUPTI={double}", bench.build / "bench" / "cuda-rate", double, rate, bench.pick(10, 2, 1)]
     run = said(bench.record("rate.pftrace", "--energy", "off", "--launch-stacks", stacks, "--", *command))
     work = bench.report("rate.pftrace", "--by", "kernel")["device_work"]
     check_counts(work["cuda"]["counts"], run["kernels"])

@@ -3,7 +3,11 @@
 
 import device_launches
 import device_rings
+from needs import OPENCL, PRIVILEGES, PYOPENCL, VALGRIND
 from workbench import report_progress
+
+NEEDS = (PRIVILEGES, OPENCL, PYOPENCL)
+NEEDS_OF_PARTS = (VALGRIND,)
 
 
 def measure(bench):

@@ -136,11 +136,6 @@ def slowdown_table(found):
 
 
 def device(results):
-    found, run = results["device"], results["machine"]
-    lines = [f"{run['date']}, {run['sonde']}, commit {run['commit']}, load average at the start {run['load_before']:.1f}."]
-    if run["quick"]:
-        lines.append("**A quick run: too short to quote.**")
-    if run["load_before"] > 0.5:
-        lines.append("**Other work ran on the machine at the same time: times are too long, and spread.**")
+    found = results["device"]
     parts = (summary_table, launches_table, captures_table, rates_table, slowdown_table)
-    return "\n".join(lines) + "\n\n" + "\n\n".join(part(found) for part in parts)
+    return "\n\n".join(part(found) for part in parts)

@@ -2,31 +2,26 @@
 """Launches of OpenCL: joined to their stacks, timed, and what recording adds to them, beside the same program alone."""
 
 import json
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import needs
 import slowdown
-from workbench import ROOT, Failed, Missing
+from workbench import ROOT, Failed
 
 TRAIN = ROOT / "examples" / "train_opencl.py"
 
 
 def opencl_program(bench, name):
-    path = bench.build / name
-    if not path.exists():
-        raise Missing(f"there is no {path}: built without OpenCL; 'tools/deps test' installs it")
-    return path
+    bench.take(needs.OPENCL)
+    return bench.build / name
 
 
-def opencl_python():
-    python = "/usr/bin/python3"
-    if subprocess.run([python, "-c", "import numpy, pyopencl"], capture_output=True).returncode:
-        raise Missing("the distribution has no PyOpenCL here; install the package python3-pyopencl")
-    return python
+def opencl_python(bench):
+    bench.take(needs.PYOPENCL)
+    return needs.DISTRIBUTION_PYTHON
 
 
 def said(done):
@@ -69,7 +64,7 @@ def joined(bench, command, short, long):
 
 
 def measure_joined(bench):
-    program, python = opencl_program(bench, "tests/e2e/workloads/opencl"), opencl_python()
+    program, python = opencl_program(bench, "tests/e2e/workloads/opencl"), opencl_python(bench)
     c_runs, python_runs = bench.pick((2000, 10000), (200, 1000)), bench.pick((500, 2500), (50, 250))
     return {
         "C program, two threads": joined(bench, lambda count: [program, count], *c_runs),
@@ -142,7 +137,7 @@ def closed_double(bench, *arguments, tool=()):
 
 def instructions(bench, way, bursts):
     """Of all bursts, as callgrind counts them."""
-    counting = ["valgrind", "--tool=callgrind", "--toggle-collect=burst*", "--callgrind-out-file=/dev/null"]
+    counting = [bench.program(needs.VALGRIND), "--tool=callgrind", "--toggle-collect=burst*", "--callgrind-out-file=/dev/null"]
     done = closed_double(bench, bursts, way, tool=counting)
     counts = [line.split(":")[1] for line in done.output.splitlines() if "Collected :" in line]
     if not counts:
@@ -155,7 +150,7 @@ def closed_launch(bench):
     result = {"direct_ns": statistics.median(run["direct_ns"] for run in runs)}
     result["added_ns"] = spread([layer_added(run) for run in runs])
     result["added_instructions"] = None
-    if shutil.which("valgrind"):
+    if bench.has(needs.VALGRIND):
         direct, count = instructions(bench, "direct", 50)
         layer, _ = instructions(bench, "layer", 50)
         result["added_instructions"] = (layer - direct) / count
@@ -189,10 +184,9 @@ def measure_ranges(bench):
 
 # Slow-down of the example.
 
-
 def training_time(bench, steps, *recorder):
     timing = Path(bench.path("timing.json"))
-    command = [sys.executable, slowdown.TIMED, timing, opencl_python(), TRAIN, "--steps", steps]
+    command = [sys.executable, slowdown.TIMED, timing, opencl_python(bench), TRAIN, "--steps", steps]
     if recorder:
         bench.record("slow.pftrace", *recorder, "--", *command)
     else:

@@ -120,6 +120,25 @@ def summary(results):
 # One table for each measurement.
 
 
+BUSY = 0.5
+
+
+def warnings(found):
+    if found["quick"]:
+        yield "**A quick run: too short to quote.**"
+    if found["load_before"] > BUSY:
+        yield "**Other work ran on the machine at the same time: times are too long, and spread.**"
+
+
+def about(results):
+    found = results["machine"]
+    lines = [
+        f"{found['date']}, {found['cpus']} CPUs, {found['processor']}; {found['sonde']}, commit {found['commit']}; "
+        f"load average at the start {found['load_before']:.1f}."
+    ]
+    return "\n".join([*lines, *warnings(found)])
+
+
 def machine(results):
     found = results["machine"]
     kind = "virtual machine" if found["virtual"] else "machine"
@@ -129,11 +148,7 @@ def machine(results):
         f"{found['perf'] or 'no perf'}; {found['date']}.",
         f"Load average at the start {found['load_before']:.1f}, the run took {found['seconds'] / 60:.0f} minutes.",
     ]
-    if found["quick"]:
-        lines.append("**A quick run: too short to quote.**")
-    if found["load_before"] > 0.5:
-        lines.append("**Other work ran on the machine at the same time: times are too long, and spread.**")
-    return "\n".join(lines)
+    return "\n".join([*lines, *warnings(found)])
 
 
 def stacks(results):
@@ -281,8 +296,7 @@ def peers(results):
     releases = ", ".join(f"{name} {release}" for name, release in found["versions"].items())
     pure = {"right stacks": "right_share", "lines' shares off by": "line_distance"}
     lines = [
-        f"{run['date']}, {run['sonde']}, commit {run['commit']}, {found['rounds']} rounds, {found['frequency']} Hz,",
-        f"load average at the start {run['load_before']:.1f}; {run['perf'] or 'no perf'}, {releases}.\n",
+        f"{found['rounds']} rounds, {found['frequency']} Hz; {run['perf'] or 'no perf'}, {releases}.\n",
         peers_table("pure Python", found["programs"]["pure"], pure) + "\n",
         peers_table("PyTorch example", found["programs"]["torch"], {"Python and native in one": "mixed_share"}),
     ]
@@ -312,17 +326,48 @@ def windows(results):
     return table(("what", "bar", "measured", "holds"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, models, energy,
-         token_times, traces, store, peers)
+SUMMARY = (machine, summary)
+# By measurement, the tables of which figures it has. The others print theirs.
+PARTS = {
+    "stacks": (stacks,),
+    "unwinding": (frames, tables),
+    "cost": (bpf, collectors, losses),
+    "reading": (reading,),
+    "slowdown": (slowdown,),
+    "windows": (windows,),
+    "device": (device,),
+    "api": (api,),
+    "package": (package,),
+    "models": (models,),
+    "energy": (energy,),
+    "token_times": (token_times,),
+    "traces": (traces,),
+    "store": (store,),
+    "peers": (peers,),
+}
 
 
-def update(results, parts=PARTS):
+def parts_of(name):
+    return PARTS.get(name, ())
+
+
+def has_summary(results):
+    """Are all figures of the summary there?"""
+    return all(name in results for name in ("stacks", "unwinding", "cost", "reading"))
+
+
+def content_of(part, results):
+    """A table with a line on when and on what it was measured; the summary stands below that of the machine."""
+    return part(results) if part in SUMMARY else f"{about(results)}\n\n{part(results)}"
+
+
+def update(results, parts):
     """Puts tables between their markers; the document must have them all."""
     text = DOCUMENT.read_text()
     for part in parts:
         name = part.__name__
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.S)
-        content = part(results)
+        content = content_of(part, results)
         text, count = pattern.subn(lambda match: match[1] + content + "\n" + match[2], text)
         if count != 1:
             raise ValueError(f"{DOCUMENT.name} has the markers of '{name}' {count} times, not once")

@@ -12,6 +12,8 @@ import statistics
 
 from workbench import report_progress
 
+NEEDS = ()
+
 CLASS = re.compile(r"(\w+) +([\d.]+) J, true +([\d.]+) J: .* SE ([\d.]+) %, (\w+), merged (\d)")
 BY_TIME = re.compile(r"(\w+) +by time: ([-+][\d.]+) %")
 REFUSED = re.compile(r"attention: SE (?:[\d.]+|-?nan) %, (\w+)")
@@ -22,7 +24,7 @@ def sampler(bench, hz, *arguments):
     """Shares of a core, and the last run."""
     runs = []
     for _ in range(bench.pick(3, 1)):
-        done = bench.run(bench.build / "bench" / "energy-sampler", bench.pick(10, 2), hz, *arguments)
+        done = bench.run(bench.build / "bench" / "energy-sampler", bench.pick(10, 2, 1), hz, *arguments)
         runs.append(json.loads(done.output.splitlines()[-1]))
     return {"cpu_shares": sorted(run["cpu_share"] for run in runs), "last": runs[-1]}
 
@@ -39,7 +41,7 @@ def flame_graphs(bench):
     found = {}
     for weight in ("energy", "cpu"):
         command = (bench.sonde, "export", "-f", "flamegraph", "--weight", weight, "-o", bench.path("large.svg"), capture)
-        found[weight] = statistics.median(bench.run(*command).seconds for _ in range(bench.pick(7, 2)))
+        found[weight] = statistics.median(bench.run(*command).seconds for _ in range(bench.pick(7, 2, 1)))
     return found
 
 

@@ -6,15 +6,6 @@ from markdown_table import NONE, number, percent, table, verdict
 TITLES = ("what", "bar", "measured", "holds")
 
 
-def about(results):
-    run = results["machine"]
-    quick = ", short runs (`--quick`)" if run["quick"] else ""
-    return (
-        f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; "
-        f"load average at the start {run['load_before']:.1f}.\n\n"
-    )
-
-
 def shares(found):
     values = found["cpu_shares"]
     return f"{percent(values[len(values) // 2], 2)} ({percent(values[0], 2)} to {percent(values[-1], 2)})"
@@ -53,7 +44,7 @@ def energy(results):
     worst = found["simulated"]["conservation"]
     rows.append(("conservation, the worst interval of 300 random schedules", "≤ 1e-9", f"{worst:.1e}",
                  verdict(worst <= 1e-9)))
-    return about(results) + table(TITLES, [*rows, *class_rows(found["simulated"])])
+    return table(TITLES, [*rows, *class_rows(found["simulated"])])
 
 
 def token_times(results):
@@ -63,4 +54,4 @@ def token_times(results):
         measured = f"p50 {p50}, p99 {p99}, largest {largest}, of {found[name]['count']:,}"
         rows.append((what, "≤ 50 µs", measured, verdict(found[name]["largest_ns"] <= 50_000)))
     rows.append(("times left out, as the engine lost the processor in the call", NONE, f"{found['left_out']}", NONE))
-    return about(results) + table(TITLES, rows)
+    return table(TITLES, rows)

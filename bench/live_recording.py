@@ -18,6 +18,8 @@ from pathlib import Path
 from serving import children_of
 from workbench import ROOT, report_progress
 
+NEEDS = ()
+
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from live_energy import write_replay  # noqa: E402
 from server_client import Server  # noqa: E402
@@ -90,7 +92,7 @@ def record(bench, seconds, is_served):
 
 
 def measure(bench):
-    seconds, rounds = bench.pick(12, 4), bench.pick(4, 2)
+    seconds, rounds = bench.pick(12, 4, 1), bench.pick(4, 2, 1)
     runs = {False: [], True: []}
     for _ in range(rounds):
         for is_served in (False, True):

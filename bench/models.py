@@ -4,7 +4,10 @@
 import json
 
 from package import interval
-from workbench import ROOT, Failed, Missing, report_progress
+import needs
+from workbench import ROOT, Failed, report_progress
+
+NEEDS = (needs.PRIVILEGES, needs.TORCH2, needs.TRANSFORMERS)
 
 SCRIPT = ROOT / "bench" / "model_costs.py"
 
@@ -12,9 +15,7 @@ SCRIPT = ROOT / "bench" / "model_costs.py"
 def run_script(bench, capture, *arguments):
     """Runs it recorded, without hooks of ours but those that it asks for."""
     python = bench.torch2_python()
-    probe = [python, "-c", "import transformers"]
-    if bench.run(*probe, check=False).status != 0:
-        raise Missing("there is no transformers for PyTorch 2 here; 'tools/venv torch2' installs it from PyPI")
+    bench.take(needs.TRANSFORMERS)
     program = ["env", f"PYTHONPATH={bench.build / 'python'}", python, "-W", "ignore", SCRIPT, *arguments]
     done = bench.record(capture, "--hooks", "none", "--", *program)
     lines = [line for line in done.output.splitlines() if line.startswith("{")]

@@ -7,11 +7,9 @@ BARS = {"step": 0.5, "layer": 2, "component": 5}
 
 
 def models(results):
-    found, run = results["models"]["cost"], results["machine"]
+    found = results["models"]["cost"]
     sums = results["models"]["sums"]
-    quick = ", short runs (`--quick`)" if run["quick"] else ""
     about = (
-        f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; load average at the start {run['load_before']:.1f}; "
         f"PyTorch {found['torch']}, transformers {found['transformers']}. The test Llama takes "
         f"{found['token_ms']:.1f} ms a token; layer level watches {found['modules']['layer']} modules, component level "
         f"{found['modules']['component']}.\n\n"

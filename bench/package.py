@@ -2,14 +2,17 @@
 """What the Python package costs where nothing is recorded, what importing it takes, and what an export stops."""
 
 import json
-import os
 import subprocess
 import sys
 
-from workbench import ROOT, Failed, report_progress
+from needs import DISTRIBUTION_PYTHON, DISTRIBUTION_TORCH, TORCH2, environment_python
+from workbench import ROOT, Failed, Missing, report_progress
+
+NEEDS = ()
+NEEDS_OF_PARTS = (DISTRIBUTION_TORCH, TORCH2)
 
 SCRIPT = ROOT / "bench" / "package_costs.py"
-PYTHONS = {"system": "/usr/bin/python3", "torch2": str(ROOT / ".venv-torch2" / "bin" / "python")}
+PYTHONS = {"system": (DISTRIBUTION_TORCH, DISTRIBUTION_PYTHON), "torch2": (TORCH2, environment_python("torch2"))}
 
 
 def run_script(bench, python, *arguments):
@@ -46,18 +49,19 @@ def interval(ratios):
 
 
 def measure_torch(bench, name):
-    python = PYTHONS[name]
-    probe = [python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
-    if not os.access(python, os.X_OK) or subprocess.run(probe).returncode != 0:
-        return {"missing": "no PyTorch; tools/venv torch2" if name == "torch2" else "no PyTorch; tools/deps bench"}
-    loop = run_script(bench, python, "loop", bench.pick(101, 21), bench.pick(1000, 300))
+    need, python = PYTHONS[name]
+    try:
+        bench.take(need)
+    except Missing as error:
+        return {"missing": str(error)}
+    loop = run_script(bench, python, "loop", bench.pick(101, 21, 3), bench.pick(1000, 300, 30))
     median, lowest, highest = interval(loop.pop("ratios"))
     loop |= {"ratio": median, "ratio_lowest": lowest, "ratio_highest": highest}
-    return {"loop": loop, "export": run_script(bench, python, "export", bench.pick(40_000, 5_000))}
+    return {"loop": loop, "export": run_script(bench, python, "export", bench.pick(40_000, 5_000, 500))}
 
 
 def measure(bench):
-    times = import_times(bench, bench.pick(41, 11))
+    times = import_times(bench, bench.pick(41, 11, 3))
     calls = run_script(bench, sys.executable, "calls")
     results = {"import_us": times[len(times) // 2], "import_us_highest": times[-1], "calls_ns": calls}
     for name in PYTHONS:

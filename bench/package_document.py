@@ -35,10 +35,7 @@ def export_row(run):
 
 
 def package(results):
-    found, run = results["package"], results["machine"]
-    quick = ", short runs (`--quick`)" if run["quick"] else ""
-    load = f"load average at the start {run['load_before']:.1f}"
-    about = f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; {load}.\n\n"
+    found = results["package"]
     rows = [
         (
             "`import sonde`, median",
@@ -57,4 +54,4 @@ def package(results):
         rows += (
             [(f"PyTorch, {name}", NONE, run["missing"], NONE)] if "missing" in run else [loop_row(run), export_row(run)]
         )
-    return about + table(("what", "bar", "measured", "holds"), rows)
+    return table(("what", "bar", "measured", "holds"), rows)

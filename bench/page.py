@@ -6,7 +6,10 @@ import json
 import statistics
 from pathlib import Path
 
+from needs import CHROMIUM, PAGE, PLAYWRIGHT, page_folder
 from workbench import ROOT
+
+NEEDS = (PAGE, CHROMIUM, PLAYWRIGHT)
 
 ASSETS = ("index.html", "assets/page.js", "assets/page.css")
 
@@ -14,10 +17,10 @@ ASSETS = ("index.html", "assets/page.js", "assets/page.css")
 def measure(bench):
     capture, page = bench.path("large.pftrace"), bench.path("large.html")
     bench.run(bench.build / "tests" / "unit" / "make-model-capture", "large-energy", capture)
-    written = [bench.run(bench.sonde, "report", "--html", page, capture).seconds for _ in range(bench.pick(5, 2))]
-    python = bench.run(ROOT / "tools" / "venv", "tests").output.splitlines()[-1]
-    painted = json.loads(bench.run(python, ROOT / "bench" / "page_paint.py", f"file://{page}", bench.pick(9, 3)).output.splitlines()[-1])
-    built = bench.build / "src" / "page" / "page_assets.c.p"
+    written = [bench.run(bench.sonde, "report", "--html", page, capture).seconds for _ in range(bench.pick(5, 2, 1))]
+    python = bench.page_python()
+    painted = json.loads(bench.run(python, ROOT / "bench" / "page_paint.py", f"file://{page}", bench.pick(9, 3, 1)).output.splitlines()[-1])
+    built = page_folder(bench)
     sizes = {name: len(gzip.compress((built / name).read_bytes(), 9)) for name in ASSETS}
     return {
         "compressed_bytes": sum(sizes.values()),

@@ -3,11 +3,14 @@
 
 import json
 
+from needs import CHROMIUM, PAGE, PLAYWRIGHT, page_folder
 from workbench import ROOT
+
+NEEDS = (PAGE, CHROMIUM, PLAYWRIGHT)
 
 
 def measure(bench):
-    built = bench.build / "src" / "page" / "page_assets.c.p"
-    python = bench.run(ROOT / "tools" / "venv", "tests").output.splitlines()[-1]
+    built = page_folder(bench)
+    python = bench.page_python()
     load = ROOT / "bench" / "page_live_load.py"
-    return json.loads(bench.run(python, load, built, bench.pick(30, 2), bench.pick(120, 10)).output.splitlines()[-1])
+    return json.loads(bench.run(python, load, built, bench.pick(30, 2, 1), bench.pick(120, 10, 1)).output.splitlines()[-1])

@@ -15,7 +15,7 @@ from peer_output import (
     read_scalene,
     read_sonde,
 )
-from workbench import Missing
+from needs import PERF_PYTHON, perf_pythons
 
 FREQUENCY = 100  # samples per second: the default of py-spy and scalene
 ALONE, ALONE_PERF = "alone", "alone, CPython of -X perf"
@@ -49,20 +49,18 @@ def perf(bench, program):
     return [bench.perf(), "record", "-q", *options, "-o", bench.path(CAPTURE), "--", *program]
 
 
-def perf_python():
+def perf_python(bench):
     """A CPython with -X perf."""
-    found = sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python3"))
-    if not found:
-        raise Missing("there is no CPython from 3.12 on in ~/.pyenv/versions")
-    return str(found[0])
+    bench.take(PERF_PYTHON)
+    return str(perf_pythons()[0])
 
 
 def perf_x(bench, program):
-    return perf(bench, [perf_python(), "-X", "perf", *program[1:]])
+    return perf(bench, [perf_python(bench), "-X", "perf", *program[1:]])
 
 
 def alone_perf(bench, program):
-    return [perf_python(), *program[1:]]
+    return [perf_python(bench), *program[1:]]
 
 
 def py_spy(*more):

@@ -15,7 +15,11 @@ from pathlib import Path
 
 from peer_output import CAPTURE, INVALID, is_python
 from peer_tools import ALONE, ALONE_PERF, FREQUENCY, TOOLS, beside
+from needs import DISTRIBUTION_TORCH, PEERS, PERF, PERF_PYTHON, PRIVILEGES
 from workbench import FOREVER, TRAIN, Failed, Missing, report_progress
+
+NEEDS = (PRIVILEGES, DISTRIBUTION_TORCH, PEERS)
+NEEDS_OF_PARTS = (PERF, PERF_PYTHON)
 
 PURE = Path(__file__).with_name("pure_python.py")
 PURE_PARTS = (22_000, 6_000)  # in a full run and a quick one: the same work under all tools

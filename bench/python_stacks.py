@@ -5,10 +5,12 @@ import pathlib
 import subprocess
 import sys
 
-from workbench import ROOT, Missing, report_progress
+import needs
+from workbench import ROOT, report_progress
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
+NEEDS = (needs.PRIVILEGES, needs.PYTEST)
 FREQUENCY = 997
 
 
@@ -68,10 +70,9 @@ def measure_released(bench, python):
 
 
 def measure(bench):
-    try:
-        import test_python
-    except ImportError as error:
-        raise Missing(f"the Python figures need python3-pytest: {error}") from error
+    bench.take(needs.PYTEST)
+    import test_python
+
     library = bench.path("libcallback.so")
     source = test_python.SCRIPTS / "call_back.c"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)

@@ -4,7 +4,10 @@
 import re
 import statistics
 
+from needs import DISTRIBUTION_TORCH, PERF, PRIVILEGES
 from workbench import report_progress
+
+NEEDS = (PRIVILEGES, PERF, DISTRIBUTION_TORCH)
 
 FREQUENCY = 1999
 LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?:? lost (\d+)")

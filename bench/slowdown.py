@@ -6,7 +6,10 @@ import statistics
 import sys
 from pathlib import Path
 
+from needs import DISTRIBUTION_TORCH, PERF, PRIVILEGES
 from workbench import FOREVER, report_progress
+
+NEEDS = (PRIVILEGES, PERF, DISTRIBUTION_TORCH)
 
 TIMED = Path(__file__).with_name("timed.py")
 

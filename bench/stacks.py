@@ -6,7 +6,11 @@ One rule for both profilers, by the name of the outermost user frame, so that ne
 
 import re
 
+from needs import DISTRIBUTION_TORCH, PERF, PRIVILEGES, TORCH2
 from workbench import Missing, report_progress
+
+NEEDS = (PRIVILEGES, PERF)
+NEEDS_OF_PARTS = (DISTRIBUTION_TORCH, TORCH2)
 
 FREQUENCY = 99
 MAX_FRAMES = 1024

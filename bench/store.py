@@ -9,11 +9,15 @@ import sys
 import time
 from pathlib import Path
 
-from workbench import ROOT, report_progress
+from needs import CLICKHOUSE
+from workbench import ROOT, Missing, report_progress
+
+NEEDS = ()
+NEEDS_OF_PARTS = (CLICKHOUSE,)
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from server_client import Server  # noqa: E402
-from store_servers import NoServer, start_clickhouse  # noqa: E402
+from store_servers import start_clickhouse  # noqa: E402
 
 LISTS = {
     "newest 20": [],
@@ -70,27 +74,28 @@ def page_milliseconds(bench, path, rounds):
 
 
 def measure_store(bench, name, runs, figures):
-    count = bench.pick(100_000, 10_000)
+    count = bench.pick(100_000, 10_000, 1000)
     report_progress(f"runs database, {name}: writing")
     results = {
-        "figures": rows_per_second(bench, figures, "figures", bench.pick(3_000_000, 300_000)),
+        "figures": rows_per_second(bench, figures, "figures", bench.pick(3_000_000, 300_000, 10_000)),
         "runs": {**rows_per_second(bench, runs, "runs", count), "runs": count},
     }
     report_progress(f"runs database, {name}: lists")
-    rounds = bench.pick(21, 5)
+    rounds = bench.pick(21, 5, 1)
     results["lists"] = {what: list_milliseconds(bench, runs, words, rounds) for what, words in LISTS.items()}
     return results
 
 
 def measure_clickhouse(bench):
     """Debian's server; None where there is none."""
+    try:
+        bench.take(CLICKHOUSE)
+    except Missing as missing:
+        report_progress(f"left out: {missing}")
+        return None
     folder = Path(bench.path("clickhouse"))
     folder.mkdir()
-    try:
-        server = start_clickhouse(folder)
-    except NoServer as missing:
-        report_progress(str(missing))
-        return None
+    server = start_clickhouse(folder)
     try:
         (version,), = server.query("SELECT version()")
         return {**measure_store(bench, "ClickHouse", f"{server.url}?database=runs", f"{server.url}?database=figures"),
@@ -102,7 +107,7 @@ def measure_clickhouse(bench):
 def measure(bench):
     runs, figures = bench.path("runs.db"), bench.path("figures.db")
     results = measure_store(bench, "SQLite", runs, figures)
-    results["pages"] = page_milliseconds(bench, Path(runs), bench.pick(21, 5))
+    results["pages"] = page_milliseconds(bench, Path(runs), bench.pick(21, 5, 1))
     for path in (runs, figures):
         for end in ("", "-wal", "-shm"):
             Path(f"{path}{end}").unlink(missing_ok=True)

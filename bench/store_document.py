@@ -24,11 +24,8 @@ def pages_of(found):
 
 
 def store(results):
-    found, run = results["store"], results["machine"]
-    quick = ", short runs (`--quick`)" if run["quick"] else ""
-    load = f"load average at the start {run['load_before']:.1f}"
-    about = f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; {load}.\n\n"
+    found = results["store"]
     rows = [*rows_of(found, "SQLite", 200_000, 50), *pages_of(found)]
     if server := found.get("clickhouse"):
         rows += rows_of(server, f"ClickHouse {server['version']}", 300_000, None)
-    return about + table(("what", "bar", "measured", "holds"), rows)
+    return table(("what", "bar", "measured", "holds"), rows)

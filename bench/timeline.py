@@ -3,10 +3,11 @@
 
 import json
 
-SLICES, TILES = 10_000_000, 3000
-QUICK_SLICES, QUICK_TILES = 1_000_000, 500
+NEEDS = ()
+
+SLICES_AND_TILES = ((10_000_000, 3000), (1_000_000, 500), (100_000, 100))
 
 
 def measure(bench):
-    words = (QUICK_SLICES, QUICK_TILES) if bench.quick else (SLICES, TILES)
+    words = bench.pick(*SLICES_AND_TILES)
     return json.loads(bench.run(bench.build / "bench/timeline-tiles", *words).output)

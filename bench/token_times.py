@@ -8,7 +8,10 @@ clock, says nothing of the error: such times are left out, and counted.
 
 import json
 
+from needs import PRIVILEGES
 from workbench import report_progress
+
+NEEDS = (PRIVILEGES,)
 
 LONGEST_CALL_NS = 50_000
 ENGINE = """
@@ -47,7 +50,7 @@ def errors_of(moments, requests):
 
 
 def measure(bench):
-    program = ["env", f"PYTHONPATH={bench.build / 'python'}", "/usr/bin/python3", "-c", ENGINE, bench.pick(200, 20)]
+    program = ["env", f"PYTHONPATH={bench.build / 'python'}", "/usr/bin/python3", "-c", ENGINE, bench.pick(200, 20, 5)]
     done = bench.record("tokens.pftrace", "--", *program)
     moments = json.loads(next(line for line in done.output.splitlines() if line.startswith("{")))
     errors, left_out = errors_of(moments, bench.report("tokens.pftrace")["inference"]["requests"])

@@ -7,16 +7,18 @@ so that what else the machine does meets all of them; figures are medians.
 """
 
 import json
-import os
-import shutil
 import statistics
 import subprocess
 from pathlib import Path
 
 import trace_scale
 import trace_truth
+from needs import TRACE_PEERS, TRACE_PROCESSOR, TRACES, trace_processor, traces_folder
 from trace_peers import BIG_TRACE, HTA, TracePeers
-from workbench import ROOT, Failed, Missing, report_progress
+from workbench import Failed, report_progress
+
+NEEDS = (TRACES,)
+NEEDS_OF_PARTS = (TRACE_PEERS, TRACE_PROCESSOR)
 
 GB = 10**9
 SCALES = (1, 4, 16, 64)
@@ -26,9 +28,8 @@ PEERS_SCALES = (1, 4)  # the next one takes minutes, and the linker did not fini
 class Traces:
     def __init__(self, bench):
         self.bench = bench
-        self.real = Path(os.environ.get("SONDE_TRACES", ROOT.parent / "shared" / "traces"))
-        if not self.real.is_dir():
-            raise Missing(f"there are no real traces in {self.real}; SONDE_TRACES names their folder")
+        bench.take(TRACES)
+        self.real = traces_folder()
         self.peers = TracePeers(bench, bench.peers)
         self.folder = bench.folder / "traces"
         self.folder.mkdir()
@@ -170,7 +171,7 @@ def measure_analyses(traces):
     commands = {"sonde": ([bench.sonde, "report", path], {})}
     if not traces.peers.missing:
         commands["HTA"] = (traces.peers.analyse(path), traces.peers.environment("hta"))
-    processor = os.environ.get("TRACE_PROCESSOR") or shutil.which("trace_processor_shell")
+    processor = trace_processor()
     if processor:
         query = traces.path("query.sql")
         query.write_text("select count(*) from slice;\n")

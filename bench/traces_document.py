@@ -119,11 +119,8 @@ def scaling_table(found):
 
 
 def traces(results):
-    found, run = results["traces"], results["machine"]
+    found = results["traces"]
     found = {**found, "pairs": {str(count): each for count, each in found["pairs"].items()}}
-    quick = ", short runs (`--quick`)" if run["quick"] else ""
-    load = f"load average at the start {run['load_before']:.1f}"
-    about = f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; {load}."
     rows = [
         *pair_rows(found),
         scaling_row(found),
@@ -133,7 +130,6 @@ def traces(results):
         import_row(found),
     ]
     parts = [
-        about,
         table(("what", "bar", "measured", "holds"), rows),
         "Time by the clock, in brackets that of the CPU in user space, and peak memory:",
         scaling_table(found),

@@ -8,7 +8,11 @@ import re
 import time
 from contextlib import ExitStack
 
-from workbench import FOREVER, Failed, Missing, need, report_progress
+from needs import DISTRIBUTION_TORCH, FFMPEG, GDB, NODE, PRIVILEGES, REDIS_BENCHMARK, REDIS_SERVER, SQLITE, TORCH2
+from workbench import FOREVER, Failed, Missing, report_progress
+
+NEEDS = (PRIVILEGES,)
+NEEDS_OF_PARTS = (DISTRIBUTION_TORCH, TORCH2, REDIS_SERVER, REDIS_BENCHMARK, FFMPEG, NODE, SQLITE, GDB)
 
 INTERVAL_MS = 20
 
@@ -34,8 +38,8 @@ def start_python(bench, _):
 
 def start_redis(bench, stack):
     socket = bench.path("redis.sock")
-    server = [need("redis-server", "redis-server"), "--port", "0", "--unixsocket", socket]
-    load = [need("redis-benchmark", "redis-tools"), "-s", socket, "-l", "-q", "-P", "16"]
+    server = [bench.program(REDIS_SERVER), "--port", "0", "--unixsocket", socket]
+    load = [bench.program(REDIS_BENCHMARK), "-s", socket, "-l", "-q", "-P", "16"]
     load += ["-t", "set,lrange_600,zadd,mset"]
     # The server starts next; a short while after its socket is there, it listens.
     script = 'until test -S "$3"; do sleep 0.1; done; sleep 0.5; exec "$@"'
@@ -45,20 +49,20 @@ def start_redis(bench, stack):
 
 def start_ffmpeg(bench, _):
     source = "testsrc2=size=640x360:rate=30"
-    program = need("ffmpeg", "ffmpeg")
+    program = bench.program(FFMPEG)
     return [program, "-loglevel", "error", "-f", "lavfi", "-i", source, "-c:v", "mpeg4", "-f", "null", "-"], None
 
 
 def start_node(bench, _):
-    return [need("node", "nodejs"), "-e", NODE_LOOP], None
+    return [bench.program(NODE), "-e", NODE_LOOP], None
 
 
 def start_sqlite(bench, _):
-    return [need("sqlite3", "sqlite3"), ":memory:", SQLITE_LOOP], None
+    return [bench.program(SQLITE), ":memory:", SQLITE_LOOP], None
 
 
 def start_gdb(bench, _):
-    return [need("gdb", "gdb"), "-nx", "-q", "-batch", "-ex", GDB_LOOP, "/usr/bin/python3"], None
+    return [bench.program(GDB), "-nx", "-q", "-batch", "-ex", GDB_LOOP, "/usr/bin/python3"], None
 
 
 PROCESSES = {

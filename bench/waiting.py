@@ -3,7 +3,10 @@
 
 import os
 
+from needs import PRIVILEGES
 from workbench import report_progress
+
+NEEDS = (PRIVILEGES,)
 
 SWITCHES = (1000, 100)  # threads, and sleeps of each per second
 

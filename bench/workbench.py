@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -11,7 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import needs
+from needs import ROOT
+
 TRAIN = ROOT / "examples" / "train.py"
 FOREVER = 1_000_000
 
@@ -41,13 +44,15 @@ def report_progress(text):
 
 
 class Workbench:
-    """`quick` shortens every run: good to see that all works, too short to quote. `peers`: a folder of repositories, or
-    None."""
+    """`quick` shortens every run: good to see that all works, too short to quote; `shortest` shortens it again: to see that it
+    works at all. `peers`: a folder of repositories, or None. `declared`: the needs of the measurement that runs."""
 
-    def __init__(self, build, quick, peers=None):
+    def __init__(self, build, quick=False, peers=None, shortest=False):
         self.build = Path(build).resolve()
-        self.quick = quick
+        self.quick, self.shortest = quick or shortest, shortest
         self.peers = peers
+        self.declared = ()
+        self.present = {}
         self.sonde = str(self.build / "sonde")
         self.folder = Path(tempfile.mkdtemp(prefix="sonde-bench-"))
         self.cache = self.folder / "cache"
@@ -58,8 +63,29 @@ class Workbench:
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def pick(self, full, quick):
+    def pick(self, full, quick, shortest=None):
+        if self.shortest and shortest is not None:
+            return shortest
         return quick if self.quick else full
+
+    # What measurements need: needs.py.
+
+    def has(self, need):
+        if need not in self.present:
+            self.present[need] = bool(need.is_there(self))
+        return self.present[need]
+
+    def take(self, need):
+        """Before it is used: it is there, and run.py has looked for it."""
+        if need not in self.declared:
+            raise AssertionError(f"'{need.name}' is not among what the measurement declares: NEEDS, NEEDS_OF_PARTS")
+        if not self.has(need):
+            raise Missing(f"no {need.name} here: {need.get}")
+
+    def program(self, need):
+        """The path of a program that is named as its need."""
+        self.take(need)
+        return shutil.which(need.name)
 
     def path(self, name):
         return str(self.folder / name)
@@ -81,11 +107,15 @@ class Workbench:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.folder, env=self.environment()
             )
-            if during:
-                during(child.pid)
-            if watch_memory:
-                peak = peak_memory_until_end(child.pid)
-            _, status, usage = os.wait4(child.pid, 0)
+            try:
+                if during:
+                    during(child.pid)
+                if watch_memory:
+                    peak = peak_memory_until_end(child.pid)
+                _, status, usage = os.wait4(child.pid, 0)
+            except BaseException:
+                end(child)
+                raise
             seconds = time.monotonic() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
         text = log.read_text(errors="replace") if output else ""
@@ -126,25 +156,24 @@ class Workbench:
     # What is profiled.
 
     def debian_python(self):
-        python = "/usr/bin/python3"
-        if not has_torch(python):
-            raise Missing("the distribution has no PyTorch here; install the package python3-torch")
-        return python
+        self.take(needs.DISTRIBUTION_TORCH)
+        return needs.DISTRIBUTION_PYTHON
 
     def peers_python(self):
         """The distribution's Python, which has its PyTorch, with other profilers beside it."""
-        self.debian_python()
-        done = subprocess.run([ROOT / "tools" / "venv", "peers"], stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            raise Missing("there is no environment for other profilers; 'tools/venv peers' says why")
-        return done.stdout.strip()
+        self.take(needs.DISTRIBUTION_TORCH)
+        self.take(needs.PEERS)
+        return needs.environment_python("peers")
 
     def torch2_python(self):
-        """Does not install it: several GB are for the user to decide on."""
-        python = str(ROOT / ".venv-torch2" / "bin" / "python")
-        if not has_torch(python):
-            raise Missing("there is no PyTorch 2 here; 'tools/venv torch2' installs it from PyPI")
-        return python
+        self.take(needs.TORCH2)
+        return needs.environment_python("torch2")
+
+    def page_python(self):
+        """A Python that drives a browser with the page."""
+        for need in (needs.PAGE, needs.CHROMIUM, needs.PLAYWRIGHT):
+            self.take(need)
+        return needs.environment_python("tests")
 
     def train(self, python, seconds, threads=2, steps=None):
         command = [python, str(TRAIN), "--seconds", str(seconds), "--threads", str(threads)]
@@ -153,6 +182,7 @@ class Workbench:
     # The two profilers.
 
     def record(self, capture, *arguments, **options):
+        self.take(needs.PRIVILEGES)
         return self.run(self.sonde, "record", "-q", "-o", self.path(capture), *arguments, **options)
 
     def report(self, capture, *arguments):
@@ -160,15 +190,13 @@ class Workbench:
         return json.loads(self.run(self.sonde, "report", "--json", *arguments, self.path(capture)).output)
 
     def perf(self):
-        perf = shutil.which("perf")
-        if not perf:
-            raise Missing("there is no perf; install the package linux-perf (Debian) or linux-tools-generic (Ubuntu)")
-        return perf
+        return self.program(needs.PERF)
 
     def perf_record(self, data, frequency, stacks, *arguments, **run_options):
         """`stacks`: the options that choose the unwinder. With --buildid-mmap the kernel says the build-ids: no pass
         over the files is needed at the end, and perf does not abort while somebody else on the machine asks for them,
         too (docs/benchmarks.md says why)."""
+        self.take(needs.PRIVILEGES)
         options = ["--buildid-mmap", "-e", "cpu-clock", "-F", str(frequency), *stacks, "-o", self.path(data)]
         return self.run(self.perf(), "record", *options, *arguments, **run_options)
 
@@ -208,14 +236,11 @@ def peak_memory_until_end(pid):
     return peak
 
 
-def has_torch(python):
-    done = subprocess.run([python, "-c", "import torch"], capture_output=True) if os.path.exists(python) else None
-    return done is not None and done.returncode == 0
-
-
-def need(program, package):
-    """The program's path, or Missing."""
-    path = shutil.which(program)
-    if not path:
-        raise Missing(f"there is no {program}; install the package {package}")
-    return path
+def end(child):
+    """A command that was interrupted: the polite way first, so that a recording leaves nothing behind."""
+    child.send_signal(signal.SIGINT)
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every program of bench/ runs for about a second and prints its figures.
+"""Every program of bench/ runs for about a second and prints its figures, and a run of the measurements keeps what it made.
 
 No figure is judged: others use the machine, too.
 """
@@ -7,6 +7,8 @@ No figure is judged: others use the machine, too.
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 
+import document  # noqa: E402
+import needs  # noqa: E402
 import run as bench_run  # noqa: E402
+from workbench import Failed, Workbench  # noqa: E402
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="recording with BPF needs root")
 
@@ -197,8 +202,25 @@ def test_false_alarms_are_counted(build):
     assert re.search(r"^one against the next: \d of 1 failed$", printed, re.M)
 
 
-# ---- all of them ----
+# ---- measurements ----
 
+# In their shortest form they take a second or a few; the others are slow tests, or take minutes even then.
+SHORT = ("timeline", "token_times", "store", "api", "energy", "binary_frames")
+SLOW = ("page", "page_live", "live_recording", "windows", "package", "cuda_rates")
+LONG = {
+    "stacks": "a training loop under each profiler",
+    "unwinding": "six programs, each stopped many times",
+    "cost": "a training loop for each figure",
+    "reading": "a training loop under two profilers",
+    "python_stacks": "every CPython twice",
+    "waiting": "a thousand threads for each figure",
+    "device": "launches by the ten thousand",
+    "models": "a model with PyTorch 2",
+    "slowdown": "a training loop under each profiler",
+    "traces": "traces of a gigabyte",
+    "serving": "a trace of a gigabyte",
+    "peers": "a training loop under each of twelve profilers",
+}
 # Run by a measurement, and by nothing else.
 RUN_BY = {
     "api_python.py": "api",
@@ -212,6 +234,31 @@ RUN_BY = {
 NOT_RUN = {"tracelens.py": "needs a repository that is not here", "regress.py": "test_false_alarms_are_counted"}
 
 
+def measure(build, name):
+    """Its result, as it comes from a file."""
+    bench, module = Workbench(build, shortest=True), bench_run.MEASUREMENTS[name]
+    try:
+        for need in module.NEEDS:
+            if not bench.has(need):
+                assert not need.packages, f"no {need.name}: tools/deps test installs {need.packages}"
+                pytest.skip(f"{need.name}: {need.get}")
+        bench.declared = bench_run.needs_of(module)
+        return json.loads(json.dumps(module.measure(bench))), bench_run.describe(bench, 0, 0)
+    finally:
+        bench.close()
+
+
+@needs_root
+@pytest.mark.parametrize("name", [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+def test_a_measurement_has_its_figures(build, name):
+    result, about = measure(build, name)
+    assert result
+    for part in document.parts_of(name):
+        lines = document.content_of(part, {"machine": about, name: result}).splitlines()
+        assert sum(line.startswith("|---") for line in lines) >= 1
+        assert sum(line.startswith("| ") for line in lines) >= 2, "a heading and a row"
+
+
 def test_no_program_of_bench_is_forgotten():
     """A new one stands in one of the lists above, or is a part of run.py."""
     files = {path.name for path in BENCH.iterdir() if path.suffix in (".c", ".py", ".mjs")}
@@ -220,9 +267,264 @@ def test_no_program_of_bench_is_forgotten():
     known = {*PROGRAMS, *SCRIPTS, *RUN_BY, *NOT_RUN, *parts}
     assert files - known == set(), "programs without a test"
     assert known - files == set(), "tests of programs that are gone"
+    assert {*SHORT, *SLOW, *LONG} == set(bench_run.MEASUREMENTS)
     assert set(RUN_BY.values()) <= set(bench_run.MEASUREMENTS)
 
 
 def test_every_c_program_of_bench_is_built(build):
     for name in PROGRAMS:
         assert os.access(build / "bench" / name.removesuffix(".c"), os.X_OK), name
+
+
+# ---- what measurements need ----
+
+
+def all_needs():
+    return {need for module in bench_run.MEASUREMENTS.values() for need in bench_run.needs_of(module)}
+
+
+def test_every_measurement_declares_what_it_needs():
+    for name, module in bench_run.MEASUREMENTS.items():
+        assert isinstance(module.NEEDS, tuple), name
+        assert not set(module.NEEDS) & set(getattr(module, "NEEDS_OF_PARTS", ())), name
+
+
+def test_tools_deps_installs_what_needs_name(tmp_path):
+    """On a machine that has no packages at all, and no apt to install them."""
+    for name in ("bash", "sort", "dirname"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    for name in ("dpkg-query", "apt-cache"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(["bash", ROOT / "tools" / "deps", "bench"], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    missing = re.search(r"missing for bench, \d+ packages: (.*)", done.stderr)
+    assert missing, done.stderr
+    for need in all_needs():
+        there = [name in missing[1].split() for name in need.packages]
+        assert any(there) if need is needs.PERF else all(there), f"{need.name}: {need.packages}"
+
+
+def test_tools_venv_makes_what_needs_name():
+    venv = (ROOT / "tools" / "venv").read_text()
+    for need in all_needs():
+        if need.environment:
+            assert f"\n{need.environment}) " in venv, need.name
+
+
+# ---- a run ----
+
+
+def a_need(is_there, **more):
+    return needs.Need(more.pop("name", "a thing"), lambda bench: is_there, "buy one", **more)
+
+
+GIVEN = {"is_given": needs.always}
+
+
+class Toy:
+    """A measurement that notes when it runs."""
+
+    def __init__(self, log, name, measure=lambda bench: {"figure": 1}, NEEDS=(), NEEDS_OF_PARTS=()):
+        self.log, self.name, self.work = log, name, measure
+        self.NEEDS, self.NEEDS_OF_PARTS = NEEDS, NEEDS_OF_PARTS
+
+    def measure(self, bench):
+        print(f"measuring {self.name}")
+        self.log.append(self.name)
+        return self.work(bench)
+
+
+@pytest.fixture
+def bench(build):
+    bench = Workbench(build, shortest=True)
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def results(tmp_path):
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def run_toys(bench, results):
+    """run_toys(name=options of Toy, …) returns the exit status, the names of what was measured, and those of what was kept."""
+
+    def run_all(by_name=False, **toys):
+        log = []
+        measurements = {name: Toy(log, name, **options) for name, options in toys.items()}
+        keeper = bench_run.Keeper(results, updates_document=False)
+        status, _, _ = bench_run.run(bench, measurements, keeper, by_name)
+        return status, log, sorted(path.stem for path in results.glob("*.json"))
+
+    return run_all
+
+
+def fail(error):
+    def measure(bench):
+        raise error
+
+    return measure
+
+
+def test_what_is_missing_is_listed_before_the_first_measurement(run_toys, capsys):
+    status, measured, kept = run_toys(
+        one={},
+        two={"NEEDS": (a_need(False, name="a scale"),)},
+        three={"NEEDS": (a_need(True, name="a ruler"),), "NEEDS_OF_PARTS": (a_need(False, name="a clock"),)},
+    )
+    printed = capsys.readouterr().out
+    before = printed[: printed.index("measuring one")]
+    assert "a scale: buy one\n      without it not measured: two\n" in before
+    assert "a clock: buy one\n      without it not measured: three (in part)\n" in before
+    assert "a ruler" not in printed
+    assert (status, measured, kept) == (1, ["one", "three"], ["one", "three"])
+    assert "not measured, at least in part: two, three" in printed.splitlines()[-1]
+
+
+def test_what_cannot_be_had_is_no_failure(run_toys, capsys):
+    given = {"NEEDS": (a_need(False, **GIVEN),)}
+    in_part = {"NEEDS_OF_PARTS": (a_need(False, **GIVEN),)}
+    assert run_toys(one={}, two=given, three=in_part) == (0, ["one", "three"], ["one", "three"])
+    assert "left out, as said at the beginning: two" in capsys.readouterr().out
+
+
+def test_what_was_named_and_cannot_be_had_is_a_failure(run_toys):
+    assert run_toys(True, two={"NEEDS": (a_need(False, **GIVEN),)})[0] == 1
+    assert run_toys(True, three={"NEEDS_OF_PARTS": (a_need(False, **GIVEN),)})[0] == 0
+
+
+@pytest.mark.parametrize("error", [Failed("it broke"), ValueError("no number"), AssertionError()], ids=lambda error: type(error).__name__)
+def test_a_fault_loses_only_its_own_measurement(run_toys, capsys, error):
+    assert run_toys(one={}, two={"measure": fail(error)}, three={}) == (1, ["one", "two", "three"], ["one", "three"])
+    assert "not measured, at least in part: two" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_what_was_measured_before_an_interrupt_is_kept(run_toys, results):
+    with pytest.raises(KeyboardInterrupt):
+        run_toys(one={}, two={"measure": fail(KeyboardInterrupt())}, three={})
+    assert json.loads((results / "one.json").read_text())["one"] == {"figure": 1}
+    assert not (results / "three.json").exists()
+
+
+def test_what_is_not_declared_is_not_given_out(run_toys, capsys):
+    thing = a_need(True)
+    take = {"measure": lambda bench: bench.take(thing) or {"figure": 1}}
+    assert run_toys(one=take)[0] == 1
+    assert "'a thing' is not among what the measurement declares" in capsys.readouterr().out
+    assert run_toys(one={**take, "NEEDS": (thing,)})[0] == 0
+
+
+def test_environments_are_made_once_and_only_those_that_are_missing(bench, tmp_path, monkeypatch):
+    log, there = tmp_path / "log", tmp_path / "one"
+    venv = tmp_path / "tools" / "venv"
+    venv.parent.mkdir()
+    venv.write_text(f'#!/bin/sh\necho "$1" >> {log}\ntouch {tmp_path}/$1\n')
+    venv.chmod(0o755)
+    monkeypatch.setattr(bench_run, "ROOT", tmp_path)
+    one = needs.Need("one", lambda bench: there.exists(), "", environment="one")
+    another = needs.Need("another", lambda bench: there.exists(), "", environment="one")
+    two = a_need(True, environment="two")
+    toys = {"a": Toy([], "a", NEEDS=(one, two)), "b": Toy([], "b", NEEDS_OF_PARTS=(another,))}
+    bench_run.install(bench, toys)
+    assert log.read_text() == "one\n"
+    assert bench.has(one) and bench.has(another)
+
+
+def test_tables_of_what_was_measured_are_renewed(bench, results, tmp_path, monkeypatch):
+    """Those of others stay."""
+    copy = tmp_path / "benchmarks.md"
+    shutil.copyfile(document.DOCUMENT, copy)
+    monkeypatch.setattr(document, "DOCUMENT", copy)
+    before = copy.read_text()
+    stored = json.loads((BENCH / "results" / "reading.json").read_text())
+    stored["reading"]["sonde"]["samples"] = 123_456
+    toys = {"reading": Toy([], "reading", lambda bench: stored["reading"]), "cost": Toy([], "cost", fail(Failed("it broke")))}
+    status, _, _ = bench_run.run(bench, toys, bench_run.Keeper(results, updates_document=True), False)
+    assert status == 1
+
+    def without_reading(text):
+        return re.sub(r"<!-- reading -->.*?<!-- end reading -->", "", text, flags=re.S)
+
+    after = copy.read_text()
+    assert "| sonde report | 123,456 |" in after
+    assert without_reading(after) == without_reading(before)
+
+
+# Their text was written by hand, of several runs.
+BY_HAND = {"models"}
+
+
+@pytest.mark.parametrize("name", sorted(set(document.PARTS) - BY_HAND))
+def test_tables_are_those_of_the_raw_figures(name):
+    results = json.loads((BENCH / "results" / f"{name}.json").read_text())
+    text = document.DOCUMENT.read_text()
+    for part in document.parts_of(name):
+        found = re.search(rf"<!-- {part.__name__} -->\n(.*?)\n<!-- end {part.__name__} -->", text, re.S)
+        assert found[1] == document.content_of(part, results)
+
+
+# ---- the command ----
+
+
+def bench_command(build, *arguments, path=None, **options):
+    environment = {**os.environ, **({"PATH": path} if path else {})}
+    return subprocess.Popen([sys.executable, BENCH / "run.py", "--build", build, *arguments], env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, **options)
+
+
+@pytest.fixture
+def other_build(build, tmp_path):
+    """The build, with a folder of its own for results."""
+    folder = tmp_path / "build"
+    folder.mkdir()
+    for path in build.iterdir():
+        if path.name != "bench-results":
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+def test_the_command_keeps_and_prints(other_build):
+    process = bench_command(other_build, "--quick", "--only", "timeline")
+    printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, printed
+    kept = json.loads((other_build / "bench-results" / "timeline.json").read_text())
+    assert kept["timeline"]["tiles"] and kept["machine"]["quick"]
+    assert json.loads(printed[printed.index("\n{\n") :])["timeline"] == kept["timeline"]
+
+
+@needs_root
+def test_the_command_says_what_is_missing(other_build, tmp_path):
+    """Without perf, and with all else that is to be found along the same path."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "git"):
+        (folder / name).symlink_to(shutil.which(name))
+    process = bench_command(other_build, "--only", "slowdown", "--only", "timeline", "--quick", path=str(folder))
+    printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert printed.index("perf: tools/deps bench (installs linux-perf") < printed.index("== timeline")
+    assert "without it not measured: slowdown\n" in printed
+    assert (other_build / "bench-results" / "timeline.json").exists()
+
+
+@needs_root
+def test_an_interrupted_command_keeps_what_it_has(other_build):
+    process = bench_command(other_build, "--quick", "--only", "timeline", "--only", "slowdown")
+    printed = ""
+    while "round 1 of" not in printed:
+        line = process.stdout.readline()
+        assert line, printed
+        printed += line
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, printed + rest
+    assert "interrupted" in rest
+    assert sorted(path.name for path in (other_build / "bench-results").iterdir()) == ["timeline.json"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives up its privileges")
+def test_without_root_it_is_said_at_once(unprivileged, build, tmp_path):
+    done = subprocess.run([*unprivileged, sys.executable, BENCH / "run.py", "--build", build], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "need privileges of root" in done.stderr and "sudo make bench" in done.stderr
