@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 import needs
-import slowdown
 from workbench import ROOT, Failed
 
 TRAIN = ROOT / "examples" / "train_opencl.py"
@@ -184,9 +183,24 @@ def measure_ranges(bench):
 
 # Slow-down of the example.
 
+TIMED = Path(__file__).with_name("timed.py")
+
+
+def summarise(times, baseline):
+    """Ratios to the run alone of the same round: what changes slowly on the machine cancels out."""
+    ratios = [time["cpu_s"] / base["cpu_s"] for time, base in zip(times, baseline)]
+    return {
+        "cpu_s": statistics.median(time["cpu_s"] for time in times),
+        "wall_s": statistics.median(time["wall_s"] for time in times),
+        "cpu_ratio": statistics.median(ratios),
+        "cpu_ratio_lowest": min(ratios),
+        "cpu_ratio_highest": max(ratios),
+    }
+
+
 def training_time(bench, steps, *recorder):
     timing = Path(bench.path("timing.json"))
-    command = [sys.executable, slowdown.TIMED, timing, opencl_python(bench), TRAIN, "--steps", steps]
+    command = [sys.executable, TIMED, timing, opencl_python(bench), TRAIN, "--steps", steps]
     if recorder:
         bench.record("slow.pftrace", *recorder, "--", *command)
     else:
@@ -202,7 +216,7 @@ def measure_slowdown(bench):
         names = list(recorders)
         for name in names[number % len(names) :] + names[: number % len(names)]:
             times[name].append(training_time(bench, steps, *recorders[name]))
-    summaries = {name: slowdown.summarise(times[name], times["alone"]) for name in recorders}
+    summaries = {name: summarise(times[name], times["alone"]) for name in recorders}
     for name, summary in summaries.items():
         ratios = [run["wall_s"] / base["wall_s"] for run, base in zip(times[name], times["alone"])]
         summary["wall_ratio"] = statistics.median(ratios)

@@ -264,14 +264,19 @@ def reading(results):
     )
 
 
+def points(found):
+    """A difference of shares, in points of percent, and its spread over the rounds."""
+    median, lowest, highest = (100 * found[key] for key in ("median", "lowest", "highest"))
+    return f"{median:+.2f} %", f"{lowest:+.2f} to {highest:+.2f} %"
+
+
 def slowdown(results):
-    rows = []
-    for name, run in results["slowdown"]["configurations"].items():
-        more = [100 * (run[key] - 1) for key in ("cpu_ratio", "cpu_ratio_lowest", "cpu_ratio_highest")]
-        spread = NONE if name == "alone" else f"{more[1]:+.1f} to {more[2]:+.1f} %"
-        median = NONE if name == "alone" else f"{more[0]:+.1f} %"
-        rows.append((name, number(run["cpu_s"], "s", 2), number(run["wall_s"], "s", 2), median, spread))
-    return table(("profiler", "CPU time", "wall time", "CPU time, against alone", "lowest to highest"), rows)
+    run = results["slowdown"]
+    rows = [(name, *points(one["stolen"]), *points(one["interrupted"])) for name, one in run["profilers"].items()]
+    before = [points(run["alone"][kind]) for kind in ("stolen", "interrupted")]
+    rows.append(("alone, of the time", *(cell.replace("+", "") for cell in (*before[0], *before[1]))))
+    columns = ("time stolen, less alone", "lowest to highest", "interrupted, less alone", "lowest to highest")
+    return table(("profiler", *columns), rows)
 
 
 def peers_row(name, run, *shares):

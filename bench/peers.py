@@ -209,7 +209,7 @@ class Runs:
                 yield name, self.summary(name)
 
     def summary(self, name):
-        """Ratios to the run alone beside it, as in slowdown.py."""
+        """Ratios to the run alone beside it."""
         pairs, tally = self.runs[name], self.tallies.get(name)
         ratios = [run["wall_s"] / base["wall_s"] for run, base in pairs]
         result = {

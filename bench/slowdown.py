@@ -1,69 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much slower the target runs: the same number of training steps under each profiler, in turns."""
+"""How much a profiler slows its target down: the time that is taken from a thread that only spins, 40 calls deep.
+
+Under a profiler and alone, in turns. bench/stolen-time counts what is missing between two reads of the processor's
+counter. The share that is stolen under a profiler, less that of the run alone right before it, is the profiler's.
+"""
 
 import json
 import statistics
-import sys
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Callable
 
-from needs import DISTRIBUTION_TORCH, PERF, PRIVILEGES
-from workbench import FOREVER, report_progress
+from needs import PERF, PRIVILEGES
+from workbench import Failed, report_progress
 
-NEEDS = (PRIVILEGES, PERF, DISTRIBUTION_TORCH)
-
-TIMED = Path(__file__).with_name("timed.py")
-
-
-def alone(bench, command):
-    bench.run(*command)
+NEEDS = (PRIVILEGES, PERF)
+CPU = -1  # the last one
+SETTLE_S = (1, 1, 0.05)  # a profiler reads the program's files meanwhile
 
 
-def under_sonde(frequency):
-    return lambda bench, command: bench.record("slow.pftrace", "-F", frequency, "--", *command)
+@dataclass(frozen=True)
+class Profiler:
+    """`record` runs a command under it; `samples`: how many it then has."""
+
+    record: Callable
+    samples: Callable
 
 
-def under_perf(frequency, *stacks):
-    return lambda bench, command: bench.perf_record("slow.data", frequency, stacks, "--", *command)
+def sonde(rate_hz):
+    return Profiler(
+        lambda bench, command: bench.record("slow.pftrace", "-F", rate_hz, "--", *command),
+        lambda bench: bench.report("slow.pftrace", "--by", "process")["totals"]["samples_in_capture"],
+    )
 
 
-CONFIGURATIONS = {
-    "alone": alone,
-    "sonde, 99 Hz": under_sonde(99),
-    "sonde, 999 Hz": under_sonde(999),
-    "perf -g, 99 Hz": under_perf(99, "-g"),
-    "perf dwarf, 99 Hz": under_perf(99, "--call-graph", "dwarf"),
-    "perf dwarf, 999 Hz": under_perf(999, "--call-graph", "dwarf"),
+def perf(rate_hz, *stacks):
+    return Profiler(
+        lambda bench, command: bench.perf_record("slow.data", rate_hz, stacks, "--", *command),
+        lambda bench: bench.perf_sample_count("slow.data"),
+    )
+
+
+PROFILERS = {
+    "sonde": sonde,
+    "perf -g": lambda rate_hz: perf(rate_hz, "-g"),
+    "perf dwarf": lambda rate_hz: perf(rate_hz, "--call-graph", "dwarf"),
 }
+RATES_HZ = (99, 999)
+KINDS = ("stolen", "interrupted")
 
 
-def target_time(bench, run, steps):
-    timing = Path(bench.path("timing.json"))
-    target = bench.train(bench.debian_python(), FOREVER, threads=1, steps=steps)
-    run(bench, [sys.executable, TIMED, timing, *target])
+def shares(run):
+    """Of all of its time, what was taken from the thread; and of the time in which no other program had the CPU, what
+    interrupts and samples took, however busy the machine is."""
+    long_s = run["stolen_s"] - run["short_gaps_s"]
+    return {"stolen": run["stolen_s"] / run["seconds"], "interrupted": run["short_gaps_s"] / (run["seconds"] - long_s)}
+
+
+def spin(bench, profiler, seconds):
+    """`profiler`: None for a run alone."""
+    command = [bench.build / "bench" / "stolen-time", CPU, bench.pick(*SETTLE_S), seconds]
+    done = profiler.record(bench, command) if profiler else bench.run(*command)
+    if profiler and not profiler.samples(bench):
+        raise Failed("a profiler took no samples: what it costs is not known")
     bench.remove("slow.data", "slow.pftrace")
-    return json.loads(timing.read_text())
+    return shares(json.loads(next(line for line in done.output.splitlines() if line.startswith("{"))))
 
 
-def summarise(times, baseline):
-    """Ratios to the run alone of the same round: what changes slowly on the machine cancels out."""
-    ratios = [time["cpu_s"] / base["cpu_s"] for time, base in zip(times, baseline)]
-    return {
-        "cpu_s": statistics.median(time["cpu_s"] for time in times),
-        "wall_s": statistics.median(time["wall_s"] for time in times),
-        "cpu_ratio": statistics.median(ratios),
-        "cpu_ratio_lowest": min(ratios),
-        "cpu_ratio_highest": max(ratios),
-    }
+def spread(values):
+    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
+
+
+def summarise(pairs):
+    """Of pairs of a run alone and one under a profiler."""
+    return {kind: spread([under[kind] - before[kind] for before, under in pairs]) for kind in KINDS}
 
 
 def measure(bench):
-    rounds, steps = bench.pick(7, 2), bench.pick(60, 8)
-    times = {name: [] for name in CONFIGURATIONS}
-    target_time(bench, CONFIGURATIONS["sonde, 99 Hz"], steps)  # fills the caches, ours and the kernel's
-    names = list(CONFIGURATIONS)
+    rounds, seconds = bench.pick(9, 2, 1), bench.pick(1, 0.5, 0.1)
+    profilers = {f"{name}, {rate} Hz": make(rate) for rate in RATES_HZ for name, make in PROFILERS.items()}
+    pairs = {name: [] for name in profilers}
+    spin(bench, sonde(99), seconds)  # fills the caches, sonde's and the kernel's
     for number in range(rounds):
-        report_progress(f"slow-down of the target, round {number + 1} of {rounds}")
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            times[name].append(target_time(bench, CONFIGURATIONS[name], steps))
-    summaries = {name: summarise(times[name], times["alone"]) for name in names}
-    return {"rounds": rounds, "steps": steps, "configurations": summaries}
+        report_progress(f"time stolen from a thread, round {number + 1} of {rounds}")
+        for name, profiler in profilers.items():
+            pairs[name].append((spin(bench, None, seconds), spin(bench, profiler, seconds)))
+    before = [base for each in pairs.values() for base, _ in each]
+    return {
+        "rounds": rounds,
+        "seconds": seconds,
+        "alone": {kind: spread([base[kind] for base in before]) for kind in KINDS},
+        "profilers": {name: summarise(each) for name, each in pairs.items()},
+    }

@@ -138,6 +138,12 @@ def store_rows(build, tmp_path):
         has_numbers(figures(run(build / "bench/store-rows", tmp_path / f"{what}.db", what, 100)), "rows", "seconds")
 
 
+def stolen_time(build, tmp_path):
+    found = figures(run(build / "bench/stolen-time", -1, 0, 0.2))
+    has_numbers(found, "seconds", "stolen_s", "short_gaps_s", "gaps", "short_gaps", "longest_gap_us", "read_ns")
+    assert found["short_gaps"] <= found["gaps"] and 0 <= found["short_gaps_s"] <= found["stolen_s"] <= found["seconds"]
+
+
 def timeline_tiles(build, tmp_path):
     found = figures(run(build / "bench/timeline-tiles", 100_000, 100))
     has_numbers(found, "slices", "tiles", "columns", "index_s", "index_bytes", "trace_bytes", "tile_p50_ms", "tile_p99_ms",
@@ -150,7 +156,7 @@ PROGRAMS = {
     "api-cost.c": api_cost, "clock-cost.c": clock_cost, "cuda-rate.c": cuda_rate, "energy-sampler.c": energy_sampler,
     "kineto-read.c": kineto_read, "launch-cost.c": launch_cost, "layer-double.c": layer_double, "measured.c": measured,
     "nvtx-cost.c": nvtx_cost, "ring-drain.c": ring_programs, "ring-source.c": ring_programs, "step-cost.c": step_cost,
-    "store-rows.c": store_rows, "timeline-tiles.c": timeline_tiles,
+    "stolen-time.c": stolen_time, "store-rows.c": store_rows, "timeline-tiles.c": timeline_tiles,
     "unwind-build.c": unwind_build, "unwind-compare.c": unwind_compare,
 }
 
@@ -205,7 +211,7 @@ def test_false_alarms_are_counted(build):
 # ---- measurements ----
 
 # In their shortest form they take a second or a few; the others are slow tests, or take minutes even then.
-SHORT = ("timeline", "token_times", "store", "api", "energy", "binary_frames")
+SHORT = ("timeline", "token_times", "store", "api", "energy", "binary_frames", "slowdown")
 SLOW = ("page", "page_live", "live_recording", "windows", "package", "cuda_rates")
 LONG = {
     "stacks": "a training loop under each profiler",
@@ -216,7 +222,6 @@ LONG = {
     "waiting": "a thousand threads for each figure",
     "device": "launches by the ten thousand",
     "models": "a model with PyTorch 2",
-    "slowdown": "a training loop under each profiler",
     "traces": "traces of a gigabyte",
     "serving": "a trace of a gigabyte",
     "peers": "a training loop under each of twelve profilers",
