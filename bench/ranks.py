@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
 ranks.py SONDE [RANKS] [MEGABYTES] [--traces]: captures of a run of so many ranks, of so many megabytes each, and how long

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
 tracelens.py SONDE REPOSITORY [--rounds N]: what the report of a trace costs, beside that of TraceLens. REPOSITORY is a git

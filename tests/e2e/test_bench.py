@@ -276,6 +276,15 @@ def test_no_program_of_bench_is_forgotten():
     assert set(RUN_BY.values()) <= set(bench_run.MEASUREMENTS)
 
 
+def test_scripts_that_the_guide_calls_can_be_called():
+    """Those that stand in it with arguments."""
+    called = set(re.findall(r"`(?:sudo )?(bench/\w+\.py) [^`]+`", document.DOCUMENT.read_text()))
+    assert {"bench/run.py", "bench/ranks.py", "bench/regress.py"} <= called
+    for script in called:
+        assert os.access(ROOT / script, os.X_OK), script
+        assert (ROOT / script).read_text().startswith("#!/usr/bin/env python3\n"), script
+
+
 def test_every_c_program_of_bench_is_built(build):
     for name in PROGRAMS:
         assert os.access(build / "bench" / name.removesuffix(".c"), os.X_OK), name
