@@ -15,8 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from serving import children_of
-from workbench import ROOT, report_progress
+from workbench import ROOT, children_of, report_progress
 
 NEEDS = ()
 

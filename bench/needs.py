@@ -88,6 +88,12 @@ def page_node():
     return str(own) if own.exists() else shutil.which("node")
 
 
+def has_peers(bench):
+    """One at least: PyPI does not have each for every Python."""
+    folder = Path(environment_python("peers")).parent
+    return any((folder / name).exists() for name in ("py-spy", "austin", "memray", "pyinstrument", "scalene"))
+
+
 def has_opencl(bench):
     return (bench.build / "bench" / "launch-cost").exists() and (bench.build / "tests/e2e/workloads/opencl").exists()
 
@@ -111,7 +117,7 @@ PERF = program("perf", "linux-perf", "linux-tools-generic")
 DISTRIBUTION_TORCH = by_apt("the distribution's PyTorch", lambda bench: imports(DISTRIBUTION_PYTHON, "torch"), "python3-torch")
 TORCH2 = environment("PyTorch 2", "torch2", "torch")
 TRANSFORMERS = environment("transformers", "torch2", "transformers")
-PEERS = environment("other profilers of Python", "peers", "memray", "pyinstrument", "scalene")
+PEERS = Need("other profilers of Python", has_peers, "tools/venv peers (from PyPI)", environment="peers")
 PLAYWRIGHT = environment("Playwright", "tests", "playwright.sync_api")
 PYTEST = by_apt("pytest", lambda bench: importlib.util.find_spec("pytest") is not None, "python3-pytest")
 CHROMIUM = by_apt("Chromium", lambda bench: shutil.which("chromium") or shutil.which("chromium-browser"), "chromium")

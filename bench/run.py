@@ -48,7 +48,7 @@ import traces
 import unwinding
 import waiting
 import windows
-from workbench import ROOT, Failed, Missing, Workbench, report_progress
+from workbench import ROOT, Failed, Missing, Workbench, children_end, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, cuda_rates, api, package)
 MODULES += (models, energy, token_times, traces, timeline, page, page_live, serving, live_recording, binary_frames, store, peers)
@@ -156,7 +156,8 @@ def measure_one(bench, name, module):
     """The result, and None; or None, and why there is none."""
     bench.declared = needs_of(module)
     try:
-        return module.measure(bench), None
+        with children_end():
+            return module.measure(bench), None
     except (Missing, Failed) as error:
         return None, str(error)
     except Exception as error:  # a fault in one measurement is no reason to lose the others

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import trace_scale
 from needs import TRACES, traces_folder
-from workbench import ROOT, Missing, report_progress
+from workbench import ROOT, Missing, children_of, report_progress
 
 NEEDS = ()
 NEEDS_OF_PARTS = (TRACES,)
@@ -27,13 +27,6 @@ from server_client import Server  # noqa: E402
 GB = 994_000_000
 COLUMNS = 1920
 SPANS = 14  # each zooms in twice as far as the one before
-
-
-def children_of(pid):
-    found = []
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (thread / "children").read_text().split()]
-    return found
 
 
 def memory_bytes(pid, what):

@@ -107,15 +107,11 @@ class Workbench:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.folder, env=self.environment()
             )
-            try:
-                if during:
-                    during(child.pid)
-                if watch_memory:
-                    peak = peak_memory_until_end(child.pid)
-                _, status, usage = os.wait4(child.pid, 0)
-            except BaseException:
-                end(child)
-                raise
+            if during:
+                during(child.pid)
+            if watch_memory:
+                peak = peak_memory_until_end(child.pid)
+            _, status, usage = os.wait4(child.pid, 0)
             seconds = time.monotonic() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
         text = log.read_text(errors="replace") if output else ""
@@ -224,6 +220,13 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def children_of(pid):
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (thread / "children").read_text().split()]
+    return found
+
+
 def peak_memory_until_end(pid):
     """The high-water mark of a process, looked at ten times a second until it ends. wait4() would tell as much as the
     process that started it had, when that is more."""
@@ -236,11 +239,26 @@ def peak_memory_until_end(pid):
     return peak
 
 
-def end(child):
-    """A command that was interrupted: the polite way first, so that a recording leaves nothing behind."""
-    child.send_signal(signal.SIGINT)
+def is_over(pid):
+    """A child's, which is then reaped."""
     try:
-        child.wait(10)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+@contextmanager
+def children_end():
+    """Processes that the body started and left behind are ended: the polite way first, so that a recording leaves nothing."""
+    before = set(children_of(os.getpid()))
+    try:
+        yield
+    finally:
+        left = [pid for pid in children_of(os.getpid()) if pid not in before]
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            left = [pid for pid in left if not is_over(pid)]
+            for pid in left:
+                os.kill(pid, number)
+            for _ in range(100 if left else 0):
+                left = [pid for pid in left if not is_over(pid)]
+                time.sleep(0.1 if left else 0)

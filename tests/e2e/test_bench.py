@@ -421,6 +421,22 @@ def test_what_was_measured_before_an_interrupt_is_kept(run_toys, results):
     assert not (results / "three.json").exists()
 
 
+def test_what_a_measurement_started_does_not_outlive_it(run_toys):
+    """What was there before does."""
+    started = []
+
+    def measure(bench):
+        started.append(subprocess.Popen(["sleep", "600"]))
+        raise Failed("it broke")
+
+    before = subprocess.Popen(["sleep", "600"])
+    assert run_toys(one={"measure": measure})[0] == 1
+    assert not Path(f"/proc/{started[0].pid}").exists()
+    assert before.poll() is None
+    before.kill()
+    before.wait()
+
+
 def test_what_is_not_declared_is_not_given_out(run_toys, capsys):
     thing = a_need(True)
     take = {"measure": lambda bench: bench.take(thing) or {"figure": 1}}
