@@ -22,12 +22,14 @@ SETTLE_S = (1, 1, 0.05)  # a profiler reads the program's files meanwhile
 class Profiler:
     """`record` runs a command under it; `samples`: how many it then has."""
 
+    rate_hz: int
     record: Callable
     samples: Callable
 
 
 def sonde(rate_hz):
     return Profiler(
+        rate_hz,
         lambda bench, command: bench.record("slow.pftrace", "-F", rate_hz, "--", *command),
         lambda bench: bench.report("slow.pftrace", "--by", "process")["totals"]["samples_in_capture"],
     )
@@ -35,6 +37,7 @@ def sonde(rate_hz):
 
 def perf(rate_hz, *stacks):
     return Profiler(
+        rate_hz,
         lambda bench, command: bench.perf_record("slow.data", rate_hz, stacks, "--", *command),
         lambda bench: bench.perf_sample_count("slow.data"),
     )
@@ -46,24 +49,30 @@ PROFILERS = {
     "perf dwarf": lambda rate_hz: perf(rate_hz, "--call-graph", "dwarf"),
 }
 RATES_HZ = (99, 999)
+ENOUGH_SAMPLES = 10
 KINDS = ("stolen", "interrupted")
+
+
+def on_cpu_s(run):
+    """How long no other program had the CPU."""
+    return run["seconds"] - (run["stolen_s"] - run["short_gaps_s"])
 
 
 def shares(run):
     """Of all of its time, what was taken from the thread; and of the time in which no other program had the CPU, what
     interrupts and samples took, however busy the machine is."""
-    long_s = run["stolen_s"] - run["short_gaps_s"]
-    return {"stolen": run["stolen_s"] / run["seconds"], "interrupted": run["short_gaps_s"] / (run["seconds"] - long_s)}
+    return {"stolen": run["stolen_s"] / run["seconds"], "interrupted": run["short_gaps_s"] / on_cpu_s(run)}
 
 
 def spin(bench, profiler, seconds):
     """`profiler`: None for a run alone."""
     command = [bench.build / "bench" / "stolen-time", CPU, bench.pick(*SETTLE_S), seconds]
     done = profiler.record(bench, command) if profiler else bench.run(*command)
-    if profiler and not profiler.samples(bench):
+    run = json.loads(next(line for line in done.output.splitlines() if line.startswith("{")))
+    if profiler and not profiler.samples(bench) and profiler.rate_hz * on_cpu_s(run) > ENOUGH_SAMPLES:
         raise Failed("a profiler took no samples: what it costs is not known")
     bench.remove("slow.data", "slow.pftrace")
-    return shares(json.loads(next(line for line in done.output.splitlines() if line.startswith("{"))))
+    return shares(run)
 
 
 def spread(values):

@@ -212,7 +212,7 @@ def test_false_alarms_are_counted(build):
 
 # In their shortest form they take a second or a few; the others are slow tests, or take minutes even then.
 SHORT = ("timeline", "token_times", "store", "api", "energy", "binary_frames", "slowdown")
-SLOW = ("page", "page_live", "live_recording", "windows", "package", "cuda_rates")
+SLOW = ("page", "page_live", "live_recording", "windows", "package")
 LONG = {
     "stacks": "a training loop under each profiler",
     "unwinding": "six programs, each stopped many times",
@@ -221,6 +221,7 @@ LONG = {
     "python_stacks": "every CPython twice",
     "waiting": "a thousand threads for each figure",
     "device": "launches by the ten thousand",
+    "cuda_rates": "kernels by the million",
     "models": "a model with PyTorch 2",
     "traces": "traces of a gigabyte",
     "serving": "a trace of a gigabyte",
