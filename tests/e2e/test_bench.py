@@ -319,6 +319,12 @@ def test_tools_deps_installs_what_needs_name(tmp_path):
         assert any(there) if need is needs.PERF else all(there), f"{need.name}: {need.packages}"
 
 
+def test_make_bench_installs_first_and_then_measures():
+    lines = subprocess.run(["make", "-n", "bench", "BENCH=--quick"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "tools/deps bench" in lines
+    assert lines[-1] == "bench/run.py --install --build build --quick"
+
+
 def test_tools_venv_makes_what_needs_name():
     venv = (ROOT / "tools" / "venv").read_text()
     for need in all_needs():
