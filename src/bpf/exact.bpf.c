@@ -50,11 +50,9 @@ static __always_inline struct exact_thread *thread_of(struct task_struct *task)
 static __always_inline void begin_unseen(
 	struct task_struct *task, struct exact_thread *thread, __u64 now_ns)
 {
-	__u64 born_ns = task->start_time;
-
 	thread->known = 1;
 	thread->sent_ns = now_ns;
-	thread->begin_ns = born_ns > start_ns ? born_ns : start_ns;
+	thread->begin_ns = earliest_begin(task, now_ns);
 	thread->state = STATE_INTERRUPTIBLE;
 	thread->reason = WIRE_WAIT_UNSEEN;
 }
@@ -111,12 +109,16 @@ static __always_inline void end_unseen_return(
 	struct task_struct *task, struct exact_thread *thread, __u64 now_ns)
 {
 	__u64 ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime) - thread->runtime_ns;
-	__u64 elapsed_ns = now_ns - thread->begin_ns;
+	__u64 elapsed_ns = now_ns - thread->begin_ns, recorded_ns = now_ns - start_ns, waited_ns;
 
+	if (now_ns <= start_ns)
+		return;
 	__sync_fetch_and_add(&unseen, 1);
-	if (ran_ns < elapsed_ns)
-		count_waits(thread, walk_at_switch ? thread->reason : WIRE_WAIT_UNSEEN,
-			elapsed_ns - ran_ns);
+	if (ran_ns >= elapsed_ns)
+		return;
+	waited_ns = elapsed_ns - ran_ns;
+	count_waits(thread, walk_at_switch ? thread->reason : WIRE_WAIT_UNSEEN,
+		waited_ns < recorded_ns ? waited_ns : recorded_ns);
 }
 
 static __always_inline void leave_cpu(
@@ -212,7 +214,8 @@ static __always_inline void arrive(struct task_struct *task, __u64 now_ns)
 		return;
 	if (!thread->known)
 		begin_unseen(task, thread, now_ns);
-	end_sent_wait(task, thread, now_ns);
+	if (!forget_early_wait(thread, now_ns))
+		end_sent_wait(task, thread, now_ns);
 }
 
 SEC("tp_btf/sched_switch")
@@ -284,6 +287,8 @@ int BPF_PROG(on_return, bool is_switch)
 	now_ns = bpf_ktime_get_ns();
 	if (!thread->known)
 		begin_unseen(task, thread, now_ns);
+	if (forget_early_wait(thread, now_ns))
+		return 0;
 	if (!take_interval(thread, now_ns, &interval)) {
 		count_unseen_leaving(thread);
 		return 0;

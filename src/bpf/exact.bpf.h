@@ -14,7 +14,7 @@
 
 const volatile __u64 wait_min_ns = 0; /* the stack of shorter waits is not taken */
 
-/* Set by the collector: waits count from the one to the other. */
+/* Set by the collector: waits count from the one to the other. start_ns: or EXACT_NOT_BEGUN. */
 __u64 start_ns = 0;
 __u64 end_ns = 0;
 /* Counts up when recording is resumed: what is kept of threads is of the time before. */
@@ -123,17 +123,39 @@ static __always_inline void tell_last_counts(
 	}
 }
 
-/* Ends the wait that the thread is in. False: it is in none. */
+/* Since when a thread waits at the earliest, of which it is not known when it left the CPU. */
+static __always_inline __u64 earliest_begin(struct task_struct *task, __u64 now_ns)
+{
+	__u64 born_ns = BPF_CORE_READ(task, start_time);
+	__u64 first_ns = start_ns == EXACT_NOT_BEGUN ? now_ns : start_ns;
+
+	return born_ns > first_ns ? born_ns : first_ns;
+}
+
+/* Is what ended now over before the recording began? Then it is forgotten. */
+static __always_inline bool forget_early_wait(struct exact_thread *thread, __u64 now_ns)
+{
+	if (now_ns > start_ns)
+		return false;
+	thread->begin_ns = thread->wake_ns = 0;
+	return true;
+}
+
+/* Ends the wait that the thread is in, of which counts what was recorded. False: it is in none. */
 static __always_inline bool take_interval(
 	struct exact_thread *thread, __u64 now_ns, struct interval *ret_interval)
 {
-	__u64 begin_ns = thread->begin_ns, wake_ns = thread->wake_ns;
+	__u64 begin_ns = thread->begin_ns, wake_ns = thread->wake_ns, first_ns = start_ns;
 
 	thread->begin_ns = thread->wake_ns = 0;
+	if (begin_ns && begin_ns < first_ns)
+		begin_ns = first_ns;
 	if (!begin_ns || begin_ns >= now_ns)
 		return false;
+	if (wake_ns && wake_ns < begin_ns) /* it has waited for a CPU alone */
+		wake_ns = begin_ns;
 	ret_interval->waited_ns = now_ns - begin_ns;
-	ret_interval->runnable_ns = wake_ns > begin_ns && wake_ns < now_ns ? now_ns - wake_ns : 0;
+	ret_interval->runnable_ns = wake_ns >= begin_ns && wake_ns < now_ns ? now_ns - wake_ns : 0;
 	return true;
 }
 

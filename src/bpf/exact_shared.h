@@ -28,5 +28,9 @@ struct exact_thread {
 	struct exact_count counts[EXACT_REASONS];
 };
 
+/* start_ns while programs are attached and the recording has not begun: waits are followed, and not
+ * counted. */
+#define EXACT_NOT_BEGUN (~0ULL)
+
 /* Waits without a stack are reported at least this often, if the thread runs. */
 #define EXACT_SEND_NS 1000000000ULL

@@ -18,11 +18,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 __u32 is_first = 0;
 
 /* It has been off the CPU since before the recording began, or since it was made. */
-static __always_inline void begin_unseen(struct task_struct *task, struct exact_thread *thread)
+static __always_inline void begin_unseen(
+	struct task_struct *task, struct exact_thread *thread, __u64 now_ns)
 {
-	__u64 born_ns = BPF_CORE_READ(task, start_time);
-
-	thread->begin_ns = born_ns > start_ns ? born_ns : start_ns;
+	thread->begin_ns = earliest_begin(task, now_ns);
 	thread->state = BPF_CORE_READ(task, __state);
 	thread->switches = count_switches(task);
 }
@@ -64,19 +63,23 @@ static __always_inline void send_open(struct task_struct *task, struct exact_thr
 static __always_inline void send_begun(
 	struct task_struct *task, struct exact_thread *thread, struct waiter *waiter)
 {
-	__u64 switches = count_switches(task);
+	__u64 switches = count_switches(task), now_ns = bpf_ktime_get_ns();
 	const struct interval unknown = {0};
 	struct walk walk = {.task = task};
 
+	/* In a window that begins with this look its stack belongs to it. */
+	if (start_ns != EXACT_NOT_BEGUN)
+		now_ns = start_ns;
+
 	waiter->state = BPF_CORE_READ(task, __state);
 	walk.scratch = take_kernel_stack(task);
-	if (!walk.scratch || !send_wait(&walk, waiter, &unknown, 0, start_ns) ||
+	if (!walk.scratch || !send_wait(&walk, waiter, &unknown, 0, now_ns) ||
 		has_gone_on(task, switches) || thread->known)
 		return;
-	begin_unseen(task, thread);
+	begin_unseen(task, thread, now_ns);
 	thread->reason = ((struct wire_sample *)walk.scratch->record)->wait;
 	thread->sent = 1;
-	thread->sent_ns = start_ns;
+	thread->sent_ns = now_ns;
 	thread->known = 1;
 }
 
@@ -103,7 +106,7 @@ int look_at_open_wait(struct bpf_iter__task *context)
 			send_begun(task, thread, &waiter);
 			return 0;
 		}
-		begin_unseen(task, thread);
+		begin_unseen(task, thread, end_ns);
 	}
 	if (is_first)
 		return 0;

@@ -15,8 +15,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* What was waited before is not counted; all ones: nothing is. */
-__u64 count_from_ns = 0;
+/* What was waited before is not counted; or WAIT_NOT_COUNTED. */
+__u64 count_from_ns = WAIT_NOT_COUNTED;
 
 /* Set by the collector before each look: how many of 2^32 due stacks are taken, and how many at the
  * most; whether it is the last look, which takes none. */
@@ -100,16 +100,39 @@ static __always_inline void take_stack(struct task_struct *task, struct wait_loo
 
 /* ---- one look at a thread ---- */
 
+/* Before the recording begins: so that the first look in it knows what has run meanwhile. */
+static __always_inline void early_look(
+	struct task_struct *task, struct wait_look *look, __u64 now_ns)
+{
+	look->last_ns = now_ns;
+	look->last_runtime_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+}
+
+/*
+ * The thread's state as it was when counting began, which is some time ago: since then it has run
+ * the same share of the time as since it was last looked at, or made.
+ */
 static __always_inline void first_look(
 	struct task_struct *task, struct wait_look *look, __u64 now_ns)
 {
+	__u64 runtime_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	__u64 born_ns = BPF_CORE_READ(task, start_time);
+	__u64 since_ns = look->last_ns ?: born_ns;
+	__u64 ran_ns = runtime_ns - look->last_runtime_ns; /* 0: before it was looked at */
 	bool is_new = born_ns > count_from_ns && born_ns <= now_ns;
+	__u64 share;
 
-	look->last_ns = is_new ? born_ns : count_from_ns;
-	look->last_runtime_ns = is_new ? 0 : BPF_CORE_READ(task, se.sum_exec_runtime);
-	look->switches = is_new ? 0 : BPF_CORE_READ(task, nvcsw);
 	look->unattributed_ns = look->unreported_ns = look->has_stack = 0;
+	look->last_ns = is_new ? born_ns : count_from_ns;
+	look->last_runtime_ns = 0;
+	look->switches = is_new ? 0 : BPF_CORE_READ(task, nvcsw);
+	if (is_new)
+		return;
+	share = now_ns > since_ns ? (ran_ns << 16) / (now_ns - since_ns) : 0;
+	if (share > 1 << 16)
+		share = 1 << 16;
+	if (now_ns > count_from_ns)
+		look->last_runtime_ns = runtime_ns - ((now_ns - count_from_ns) * share >> 16);
 }
 
 /*
@@ -152,6 +175,10 @@ int look_at_task(struct bpf_iter__task *context)
 		return 0;
 	count_wait(WAIT_COUNT_LOOKED);
 	now_ns = bpf_ktime_get_ns();
+	if (count_from_ns == WAIT_NOT_COUNTED) {
+		early_look(task, look, now_ns);
+		return 0;
+	}
 	if (look->last_ns < count_from_ns)
 		first_look(task, look, now_ns);
 	on_cpu = BPF_CORE_READ(task, on_cpu); /* before the run time, which it may change */

@@ -24,5 +24,7 @@ enum wait_counter {
 	WAIT_COUNT_MAX
 };
 
+/* count_from_ns where nothing is counted. */
+#define WAIT_NOT_COUNTED (~0ULL)
 /* Time for a stack that goes on is sent at least this often. */
 #define WAIT_REPORT_NS 1000000000ULL

@@ -5,8 +5,8 @@
  * collector, it offers as a capability.
  *
  * Call order, on one thread:
- *   probe → open → capabilities → follow* → start → (descriptors, timeout_ms | drain | pause →
- *   resume)* → stop → finish → drain → account, notes → close
+ *   probe → open → capabilities → follow* → start → (resume | descriptors, timeout_ms | drain |
+ *   pause)* → stop → finish → drain → account, notes → close
  * set_active comes from other threads, too. account may come at any time after open. Each member
  * but open and close may be NULL: it has no meaning for the source.
  *
@@ -171,12 +171,17 @@ struct source {
 	void (*capabilities)(void *state, struct source_capabilities *offered);
 	/* This process, with all children that it makes from now on. -ESRCH: it has ended. */
 	int (*follow)(void *state, uint32_t pid, struct errmsg *err);
+	/*
+	 * Attaches to what it records. The recording begins when all sources have done so, which
+	 * takes long on a busy machine: what spans time counts from resume() on.
+	 */
 	int (*start)(void *state, struct errmsg *err);
 	/* Takes no records, or takes them again as after start(): fast, from any thread. */
 	int (*set_active)(void *state, bool active);
-	/* A window ended: what began in it is handed over. */
+	/* The recording, or a window of it, ended: what began in it is handed over. */
 	void (*pause)(void *state);
-	/* A window began then: nothing from before it is counted. Also without a pause before. */
+	/* The recording, or a window of it, began then: nothing from before it is counted. Also
+	 * without a pause before. */
 	int (*resume)(void *state, uint64_t from_ns);
 	/* Stores up to `capacity` descriptors that become readable when there is work for drain();
 	 * returns their number. */

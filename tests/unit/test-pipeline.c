@@ -35,6 +35,7 @@ struct fixture {
 	struct python_registry *python;
 	struct capture_writer *writer;
 	struct pipeline *pipeline;
+	struct windows windows; /* none: everything is recorded */
 	char path[64];
 	struct strbuf log; /* the capture, read back: one line per sample, process and thread */
 	char *frames[1024], *stacks[1024];
@@ -97,6 +98,8 @@ static int set_up(void **state)
 	parts.resolver = fixture->resolver;
 	parts.python = fixture->python;
 	parts.writer = fixture->writer;
+	fixture->windows.is_whole = true;
+	parts.windows = &fixture->windows;
 	return pipeline_new(&fixture->pipeline, &parts);
 }
 
@@ -808,6 +811,58 @@ static void test_counted_waits(void **state)
 	assert_lines_in_order(read_back(fixture), "1000 kernel - [sleep 77 of 12]\n");
 }
 
+/* What began before the recording or ended after it counts as far as it was recorded. */
+static void test_waits_are_cut_to_the_recording(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_wait_count counted = {
+		.record = {WIRE_RECORD_WAIT_COUNT, 0, sizeof(counted)},
+		.time_ns = 1300,
+		.waited_ns = 900,
+		.count = 12,
+		.pid = PID,
+		.tid = PID,
+		.wait = WIRE_WAIT_SLEEP,
+	};
+
+	fixture->windows.whole_begin_ns = 1000;
+	fixture->windows.whole_end_ns = 2000;
+	add_wait(fixture, 900, 500, 0, WIRE_SAMPLE_EXACT);
+	add_wait(fixture, 1100, 500, 10, WIRE_SAMPLE_EXACT | WIRE_SAMPLE_FOR_CPU);
+	add_wait(fixture, 1200, 0, 0, 0); /* its stack: how long comes with the wake */
+	assert_int_equal(pipeline_add_record(fixture->pipeline, &counted.record), 0);
+	add_wake(fixture, &(struct wire_wake){.time_ns = 1900, .waited_ns = 1500});
+	add_wake(fixture, &(struct wire_wake){.time_ns = 2400, .waited_ns = 500});
+	add_wake(fixture, &(struct wire_wake){.time_ns = 2900, .waited_ns = 500});
+	add_wait(fixture, 2500, 600, 520, WIRE_SAMPLE_EXACT | WIRE_SAMPLE_FOR_CPU);
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->outside, 2);
+	assert_int_equal(pipeline_account(fixture->pipeline)->waited_ns,
+		(90 + 10) + 300 + 900 + 100 + (80 + 20));
+	assert_lines_in_order(read_back(fixture),
+		"1090 kernel complete [unmapped]+0x11 [lock 90]\n"
+		"1100 kernel complete [unmapped]+0x11 [cpu 10]\n",
+		"1300 kernel - [sleep 300 of 12]\n",
+		"1900 kernel complete [unmapped]+0x11 [lock 900]\n",
+		"2000 kernel complete [unmapped]+0x11 [lock 100]\n"
+		"1980 kernel complete [unmapped]+0x11 [lock 80]\n"
+		"2000 kernel complete [unmapped]+0x11 [cpu 20]\n");
+}
+
+static void test_samples_outside_of_the_recording(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fixture->windows.whole_begin_ns = 1000;
+	fixture->windows.whole_end_ns = 2000;
+	for (uint64_t time_ns = 999; time_ns <= 2001; time_ns++)
+		if (time_ns < 1002 || time_ns > 1998)
+			add_sample(fixture, PID, time_ns, 0x11);
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->samples, 4);
+	assert_int_equal(pipeline_account(fixture->pipeline)->outside, 2);
+}
+
 /* ---- what samplers say ---- */
 
 static void test_stops_and_kernel_stacks(void **state)
@@ -1004,6 +1059,8 @@ int main(void)
 		test(test_exact_wait_whose_stack_came_first),
 		test(test_a_wait_that_was_forgotten),
 		test(test_counted_waits),
+		test(test_waits_are_cut_to_the_recording),
+		test(test_samples_outside_of_the_recording),
 		test(test_copied_stack),
 		test(test_copied_stack_that_is_too_short),
 		test(test_copied_stack_at_the_ends_of_memory),

@@ -289,6 +289,35 @@ static void test_cuts(void **state)
 	windows_done(windows);
 }
 
+/* Without windows: from its begin to its end, as far as they are known. */
+static void test_cuts_to_the_recording(void **state)
+{
+	struct windows windows = {.is_whole = true};
+	uint64_t begin_ns = 1, end_ns = 9000;
+
+	assert_true(windows_cut(&windows, &begin_ns, &end_ns));
+	assert_int_equal(begin_ns, 1);
+	assert_int_equal(end_ns, 9000);
+	windows.whole_begin_ns = 1000;
+	assert_true(windows_cut(&windows, &begin_ns, &end_ns));
+	assert_int_equal(begin_ns, 1000);
+	assert_int_equal(end_ns, 9000);
+	windows.whole_end_ns = 2000;
+	assert_true(windows_cut(&windows, &begin_ns, &end_ns));
+	assert_int_equal(begin_ns, 1000);
+	assert_int_equal(end_ns, 2000);
+	for (unsigned i = 0; i < 2; i++) {
+		begin_ns = i ? 2000 : 0;
+		end_ns = i ? 3000 : 1000;
+		assert_false(windows_cut(&windows, &begin_ns, &end_ns));
+	}
+	assert_false(windows_has_sample(&windows, 999));
+	assert_true(windows_has_sample(&windows, 1000));
+	assert_true(windows_has_sample(&windows, 2000));
+	assert_false(windows_has_sample(&windows, 2001));
+	assert_true(windows_has(&windows, 2001));
+}
+
 static void test_many_windows(void **state)
 {
 	struct windows windows = {0};
@@ -485,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_windows_follow_one_another),
 		cmocka_unit_test(test_planned_end),
 		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_cuts_to_the_recording),
 		cmocka_unit_test(test_many_windows),
 		cmocka_unit_test(test_flag_trigger),
 		cmocka_unit_test(test_flag_after_a_limit),

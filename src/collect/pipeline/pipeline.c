@@ -344,7 +344,12 @@ static bool is_recorded(struct windows *windows, struct timed_record *record)
 		if (sample->wait)
 			return pipeline_cut_wait(windows, &sample->time_ns, &sample->waited_ns,
 				&sample->runnable_ns);
-		return !windows || windows_has(windows, sample->time_ns);
+		if (!windows)
+			return true;
+		/* What was launched is recorded whenever it is reported: its stack is, too. */
+		return sample->flags & WIRE_SAMPLE_LAUNCH
+			       ? windows_has(windows, sample->time_ns)
+			       : windows_has_sample(windows, sample->time_ns);
 	}
 }
 

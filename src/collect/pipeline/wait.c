@@ -127,9 +127,9 @@ bool pipeline_cut_wait(
 {
 	uint64_t end_ns = *time_ns, begin_ns = end_ns - MIN(*waited_ns, *time_ns), after_ns;
 
-	if (!windows || windows->is_whole)
+	if (!windows)
 		return true;
-	if (!*waited_ns)
+	if (!*waited_ns) /* how long it waited comes later */
 		return windows_has(windows, end_ns);
 	if (!windows_cut(windows, &begin_ns, &end_ns))
 		return false;

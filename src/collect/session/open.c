@@ -406,10 +406,11 @@ static const char *launch_stacks_of(const struct session *session)
 	return "off";
 }
 
-static int write_session(struct session *session, struct errmsg *err)
+static int write_session(struct session *session)
 {
 	const struct session_options *options = session->options;
 	const struct source_capabilities *offered = &session->sources.offered;
+	uint64_t since_start_ns = monotonic_now_ns() - session->start_ns;
 	struct utsname system;
 	int result;
 	struct capture_session out = {
@@ -419,9 +420,9 @@ static int write_session(struct session *session, struct errmsg *err)
 		.unwind_mode_reason = session->result->mode_reason.text[0]
 					      ? session->result->mode_reason.text
 					      : NULL,
-		.start_time_ns = clock_ns(CLOCK_MONOTONIC),
-		.start_realtime_ns = clock_ns(CLOCK_REALTIME),
-		.start_boottime_ns = clock_ns(CLOCK_BOOTTIME),
+		.start_time_ns = session->start_ns,
+		.start_realtime_ns = clock_ns(CLOCK_REALTIME) - since_start_ns,
+		.start_boottime_ns = clock_ns(CLOCK_BOOTTIME) - since_start_ns,
 		.period_ns = options->period_ns,
 		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.wait_mode = offered->wait_mode ?: "off",
@@ -442,8 +443,7 @@ static int write_session(struct session *session, struct errmsg *err)
 	result = capture_writer_session(session->writer, &out);
 	if (result == 0)
 		result = session_windows_describe(session, &out);
-	/* A disk that is full already is noticed before the command starts. */
-	return result < 0 ? result : capture_writer_flush(session->writer, err);
+	return result;
 }
 
 /* Where others find the session that have not inherited it. */
@@ -494,6 +494,22 @@ static int name_capture(struct session *session, struct errmsg *err)
 	return 0;
 }
 
+/* All sources are attached, which takes long on a busy machine: the recording is what comes now. */
+static int begin_recording(struct session *session, struct errmsg *err)
+{
+	int result;
+
+	session->start_ns = session->last_flush_ns = monotonic_now_ns();
+	result = write_session(session);
+	if (result < 0)
+		return errmsg_set(err, result, "cannot begin the capture: %s", strerror(-result));
+	result = session_windows_start(session, err);
+	/* A disk that is full already is noticed before the command starts. */
+	if (result == 0)
+		result = capture_writer_flush(session->writer, err);
+	return result < 0 ? result : write_session_file(session, err);
+}
+
 static int start_recording(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -528,17 +544,11 @@ static int start_recording(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = open_parts(session, err);
 	if (result == 0)
-		result = write_session(session, err);
-	if (result == 0)
 		result = follow_targets(session, err);
 	if (result == 0)
 		result = source_set_start(&session->sources, err);
-	if (result < 0)
-		return result;
-	session->start_ns = session->last_flush_ns = monotonic_now_ns();
-	result = session_windows_start(session, err);
 	if (result == 0)
-		result = write_session_file(session, err);
+		result = begin_recording(session, err);
 	if (result < 0)
 		return result;
 	if (options->command) {

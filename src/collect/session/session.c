@@ -221,11 +221,13 @@ static int finish(struct session *session, struct errmsg *err)
 	int result;
 
 	session->interrupts_at_end = session->interrupts;
+	/* Before anything is stopped, which takes long on a busy machine. */
+	session->end_ns = monotonic_now_ns();
 	session_windows_end(session);
 	if (session->device.collector)
-		device_collector_end(session->device.collector, monotonic_now_ns());
+		device_collector_end(session->device.collector, session->end_ns);
+	source_set_pause(&session->sources);
 	source_set_stop(&session->sources);
-	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
 	if (session->options->live.visitor && !session->options->live.is_kept) {
 		/* nobody looks at it any more */

@@ -411,6 +411,17 @@ int session_windows_open(struct session *session, struct errmsg *err)
 	return result;
 }
 
+/* There are no windows: all is one. */
+static int start_whole(struct session *session, struct errmsg *err)
+{
+	int result = source_set_resume(&session->sources, session->start_ns);
+
+	if (!session->options->sources) /* those may look at a program when they like */
+		session->windows.list.whole_begin_ns = session->start_ns;
+	return result < 0 ? errmsg_set(err, result, "cannot begin to record: %s", strerror(-result))
+			  : 0;
+}
+
 int session_windows_start(struct session *session, struct errmsg *err)
 {
 	struct session_windows *windows = &session->windows;
@@ -418,7 +429,7 @@ int session_windows_start(struct session *session, struct errmsg *err)
 	int result;
 
 	if (windows->list.is_whole)
-		return 0;
+		return start_whole(session, err);
 	get_gate_path(session, gate_path);
 	result = session_samples(session->options)
 			 ? window_switch_start(&windows->sampler, switch_sources, session,
@@ -526,12 +537,14 @@ void session_windows_end(struct session *session)
 {
 	struct session_windows *windows = &session->windows;
 
+	if (windows->list.is_whole && windows->list.whole_begin_ns)
+		windows->list.whole_end_ns = session->end_ns;
 	if (windows->poll_fd < 0 || windows->list.is_whole)
 		return;
 	look_at_gate(session);
 	windows->leader_seen_ns = 0;
 	look_after_leader(session);
-	end_window(session, monotonic_now_ns(), CAPTURE_REASON_RECORDING_ENDED);
+	end_window(session, session->end_ns, CAPTURE_REASON_RECORDING_ENDED);
 	windows->phase = WIRE_PHASE_CLOSED;
 	windows->sampler = window_switch_free(windows->sampler);
 }

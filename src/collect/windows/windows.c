@@ -91,13 +91,29 @@ bool windows_has(struct windows *windows, uint64_t time_ns)
 	return windows->is_whole || windows_find(windows, time_ns);
 }
 
+bool windows_has_sample(struct windows *windows, uint64_t time_ns)
+{
+	if (!windows->is_whole)
+		return windows_has(windows, time_ns);
+	return time_ns >= windows->whole_begin_ns &&
+	       (!windows->whole_end_ns || time_ns <= windows->whole_end_ns);
+}
+
+static bool cut_to_whole(const struct windows *windows, uint64_t *begin_ns, uint64_t *end_ns)
+{
+	*begin_ns = MAX(*begin_ns, windows->whole_begin_ns);
+	if (windows->whole_end_ns)
+		*end_ns = MIN(*end_ns, windows->whole_end_ns);
+	return *begin_ns < *end_ns;
+}
+
 bool windows_cut(struct windows *windows, uint64_t *begin_ns, uint64_t *end_ns)
 {
 	const struct capture_window *window;
 	uint64_t end;
 
 	if (windows->is_whole)
-		return true;
+		return cut_to_whole(windows, begin_ns, end_ns);
 	if (!is_known(windows, *end_ns))
 		return false;
 	window = begun_before(windows, *end_ns);

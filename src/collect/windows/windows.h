@@ -19,7 +19,9 @@
 #define WINDOWS_MAX 10000
 
 struct windows {
-	bool is_whole;           /* everything is recorded: there are no windows */
+	bool is_whole; /* everything is recorded: there are no windows */
+	/* Of is_whole: when the recording began and ended; 0: it has not yet. */
+	uint64_t whole_begin_ns, whole_end_ns;
 	bool is_open;            /* the last one is */
 	uint64_t planned_end_ns; /* of the open one: no moment from here on is in it; 0: none */
 	ARRAY_OF(struct capture_window) items;
@@ -38,11 +40,14 @@ void windows_end(struct windows *windows, uint64_t time_ns, enum capture_window_
 struct capture_window *windows_last(struct windows *windows);
 /* The window that this moment lies in; NULL: it is not recorded. Not for is_whole. */
 const struct capture_window *windows_find(struct windows *windows, uint64_t time_ns);
-/* Is the moment recorded? */
+/* Is the moment recorded? With is_whole every moment is. */
 bool windows_has(struct windows *windows, uint64_t time_ns);
+/* The same of what has its time from the kernel: not before and not after a recording of
+ * everything. */
+bool windows_has_sample(struct windows *windows, uint64_t time_ns);
 /*
  * Cuts the time from *begin_ns to *end_ns to the part of it that is recorded, which ends inside the
- * last window that it meets. False: there is none.
+ * last window that it meets. False: there is none. Without windows it is cut to the recording.
  */
 bool windows_cut(struct windows *windows, uint64_t *begin_ns, uint64_t *end_ns);
 /* Of the last one; a copy is kept. */

@@ -11,13 +11,15 @@
 
 #include "base/file.h"
 #include "bpf/exact.skel.h"
+#include "bpf/exact_shared.h"
 #include "bpf/open_waits.skel.h"
 #include "sources/wait/share.h"
 
 struct exact_waits {
 	struct exact_bpf *measuring;
 	struct open_waits_bpf *ending;
-	bool running;
+	bool is_attached; /* waits are followed */
+	bool is_counting;
 };
 
 bool exact_waits_see_the_end(void)
@@ -124,9 +126,16 @@ static int look_at_all(struct exact_waits *source)
 	return result;
 }
 
+static void set_start(struct exact_waits *source, uint64_t start_ns)
+{
+	source->ending->bss->start_ns = start_ns;
+	source->measuring->bss->start_ns = start_ns;
+	source->is_counting = start_ns != EXACT_NOT_BEGUN;
+}
+
 /*
- * From `start_ns` on all programs are there: whoever comes back to a CPU then, and was not seen
- * leaving one, left it before.
+ * From now on all programs are there: whoever comes back to a CPU, and was not seen leaving one,
+ * left it before. Waits count from `start_ns`.
  */
 static int attach(struct exact_waits *source, uint64_t start_ns, struct errmsg *err)
 {
@@ -137,9 +146,8 @@ static int attach(struct exact_waits *source, uint64_t start_ns, struct errmsg *
 			strerror(-result));
 	source->measuring->bss->epoch = ++source->ending->bss->epoch;
 	source->ending->bss->end_ns = source->measuring->bss->end_ns = 0;
-	source->ending->bss->start_ns = start_ns;
-	source->measuring->bss->start_ns = start_ns;
-	source->running = true;
+	set_start(source, start_ns);
+	source->is_attached = true;
 	if (!source->measuring->rodata->walk_at_switch)
 		return 0;
 	source->ending->bss->is_first = 1;
@@ -153,27 +161,34 @@ static int attach(struct exact_waits *source, uint64_t start_ns, struct errmsg *
 
 int exact_waits_start(struct exact_waits *source, struct errmsg *err)
 {
-	return attach(source, monotonic_now_ns(), err);
+	return attach(source, EXACT_NOT_BEGUN, err);
 }
 
 int exact_waits_resume(struct exact_waits *source, uint64_t from_ns)
 {
 	struct errmsg err;
 
-	return source->running ? 0 : attach(source, from_ns, &err);
+	if (source->is_counting)
+		exact_waits_stop(source);
+	if (!source->is_attached)
+		return attach(source, from_ns, &err);
+	set_start(source, from_ns);
+	return 0;
 }
 
 void exact_waits_stop(struct exact_waits *source)
 {
 	uint64_t now_ns = monotonic_now_ns();
+	bool was_counting = source->is_counting;
 
-	if (!source->running)
+	if (!source->is_attached)
 		return;
-	source->running = false;
+	source->is_attached = source->is_counting = false;
 	source->measuring->bss->end_ns = now_ns;
 	exact_bpf__detach(source->measuring);
 	source->ending->bss->end_ns = now_ns;
-	look_at_all(source);
+	if (was_counting)
+		look_at_all(source);
 }
 
 void exact_waits_account(const struct exact_waits *source, struct exact_waits_account *ret_account)

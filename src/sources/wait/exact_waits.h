@@ -4,8 +4,7 @@
  * end, and says through the CPU sampler's ring where the long ones were, and for what. Cost grows
  * with the rate of context switches.
  *
- * Call order: open → start → (stop → resume)* → stop → its records drained → account → free. One
- * thread.
+ * Call order: open → start → (resume → stop)* → its records drained → account → free. One thread.
  */
 #pragma once
 
@@ -33,9 +32,11 @@ bool exact_waits_see_the_end(void);
 int exact_waits_open(struct exact_waits **ret_source, const struct bpf_sampler_parts *parts,
 	uint64_t minimum_ns, struct errmsg *err);
 struct exact_waits *exact_waits_free(struct exact_waits *source);
+/* Attaches its programs, which takes long on a busy machine: waits are followed from here on, and
+ * counted from resume() on. */
 int exact_waits_start(struct exact_waits *source, struct errmsg *err);
 /* Hands over the waits that have not ended, and all that was counted and not reported. */
 void exact_waits_stop(struct exact_waits *source);
-/* After a stop: waits count from this moment on. Returns 0 or a negative errno. */
+/* Waits count from this moment on. Returns 0 or a negative errno. */
 int exact_waits_resume(struct exact_waits *source, uint64_t from_ns);
 void exact_waits_account(const struct exact_waits *source, struct exact_waits_account *ret_account);

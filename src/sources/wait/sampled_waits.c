@@ -88,6 +88,11 @@ struct sampled_waits *sampled_waits_free(struct sampled_waits *source)
 	return NULL;
 }
 
+static bool is_counting(const struct sampled_waits *source)
+{
+	return source->skeleton->data->count_from_ns != WAIT_NOT_COUNTED;
+}
+
 /* How long it is between two looks; 0: none is due. */
 static int set_timer(struct sampled_waits *source, uint64_t period_ns)
 {
@@ -96,29 +101,6 @@ static int set_timer(struct sampled_waits *source, uint64_t period_ns)
 
 	period.it_value = period.it_interval;
 	return timerfd_settime(source->timer_fd, 0, &period, NULL) < 0 ? -errno : 0;
-}
-
-int sampled_waits_start(struct sampled_waits *source, struct errmsg *err)
-{
-	int result;
-
-	source->skeleton->bss->count_from_ns = monotonic_now_ns();
-	result = wait_bpf__attach(source->skeleton);
-	if (result < 0)
-		return errmsg_set(
-			err, result, "cannot attach the waiting programs: %s", strerror(-result));
-	source->iterator = bpf_program__attach_iter(source->skeleton->progs.look_at_task, NULL);
-	if (!source->iterator)
-		return errmsg_set(
-			err, -errno, "cannot attach the task iterator: %s", strerror(errno));
-	result = set_timer(source, source->period_ns);
-	return result < 0 ? errmsg_set(err, result, "cannot set a timer: %s", strerror(-result))
-			  : 0;
-}
-
-int sampled_waits_descriptor(const struct sampled_waits *source)
-{
-	return source->timer_fd;
 }
 
 /*
@@ -154,6 +136,29 @@ static int look(struct sampled_waits *source)
 	return got < 0 ? -errno : 0;
 }
 
+int sampled_waits_start(struct sampled_waits *source, struct errmsg *err)
+{
+	int result = wait_bpf__attach(source->skeleton);
+
+	if (result < 0)
+		return errmsg_set(
+			err, result, "cannot attach the waiting programs: %s", strerror(-result));
+	source->iterator = bpf_program__attach_iter(source->skeleton->progs.look_at_task, NULL);
+	if (!source->iterator)
+		return errmsg_set(
+			err, -errno, "cannot attach the task iterator: %s", strerror(errno));
+	/* Of what has run when the recording begins; nothing is counted yet. */
+	result = look(source);
+	return result < 0 ? errmsg_set(err, result, "cannot look at waiting threads: %s",
+				    strerror(-result))
+			  : 0;
+}
+
+int sampled_waits_descriptor(const struct sampled_waits *source)
+{
+	return source->timer_fd;
+}
+
 int sampled_waits_run(struct sampled_waits *source)
 {
 	uint64_t periods;
@@ -166,13 +171,13 @@ int sampled_waits_run(struct sampled_waits *source)
 
 void sampled_waits_pause(struct sampled_waits *source)
 {
-	if (!source->iterator || source->skeleton->bss->count_from_ns == UINT64_MAX)
+	if (!source->iterator || !is_counting(source))
 		return;
 	set_timer(source, 0);
 	source->skeleton->bss->is_last = 1;
 	look(source);
 	source->skeleton->bss->is_last = 0;
-	source->skeleton->bss->count_from_ns = UINT64_MAX;
+	source->skeleton->data->count_from_ns = WAIT_NOT_COUNTED;
 }
 
 /* The first look says from which run times on is counted. */
@@ -182,7 +187,8 @@ int sampled_waits_resume(struct sampled_waits *source, uint64_t from_ns)
 
 	if (!source->iterator)
 		return 0;
-	source->skeleton->bss->count_from_ns = from_ns;
+	sampled_waits_pause(source);
+	source->skeleton->data->count_from_ns = from_ns;
 	result = look(source);
 	return result < 0 ? result : set_timer(source, source->period_ns);
 }

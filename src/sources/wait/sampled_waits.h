@@ -4,7 +4,7 @@
  * through the CPU sampler's ring, where those that do not run wait, for what, and how long. Cost is
  * bounded by the number of looks, whatever the rate of context switches.
  *
- * Call order: open → start → (run | pause → resume)* → stop → run's records drained → account →
+ * Call order: open → start → (resume → run* → pause)* → stop → run's records drained → account →
  * free. One thread.
  */
 #pragma once
@@ -29,6 +29,7 @@ struct sampled_waits_account {
 int sampled_waits_open(struct sampled_waits **ret_source, const struct bpf_sampler_parts *parts,
 	uint64_t period_ns, struct errmsg *err);
 struct sampled_waits *sampled_waits_free(struct sampled_waits *source);
+/* Attaches its programs, which takes long on a busy machine; waits count from resume() on. */
 int sampled_waits_start(struct sampled_waits *source, struct errmsg *err);
 /* Readable when a look is due. */
 int sampled_waits_descriptor(const struct sampled_waits *source);

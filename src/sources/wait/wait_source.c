@@ -91,7 +91,6 @@ static int wait_resume(void *pointer, uint64_t from_ns)
 {
 	struct wait_state *state = pointer;
 
-	wait_pause(state);
 	return state->exact ? exact_waits_resume(state->exact, from_ns)
 			    : sampled_waits_resume(state->sampled, from_ns);
 }
