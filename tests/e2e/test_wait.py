@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting threads: how long, for what, and where."""
+"""Waiting threads: how long, for what, and where.
+
+Programs say how long they waited by their own clocks and the kernel's account of each thread, so that the truth is known on
+a busy machine, too. Where waits are sampled, sonde may look late: by as much as it waited for a CPU itself.
+"""
 
 import os
+import re
 import signal
 import time
+from dataclasses import dataclass
 
 import pytest
 from test_python import PYTHONS, each_python
@@ -23,14 +29,57 @@ every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES.keys())
 exact_modes = pytest.mark.parametrize("mode", EXACT.values(), ids=EXACT.keys())
 
 
+@dataclass
+class Recorded:
+    stdout: str
+    late_s: float  # how long sonde's event loop could have run and did not
+    data: dict  # the report
+
+    @property
+    def part(self):
+        return self.data["waiting"]
+
+    def waited(self):
+        """What the program measured: {function: seconds}."""
+        times = {}
+        for function, seconds in re.findall(r"^waited (\S+) ([\d.]+)$", self.stdout, re.MULTILINE):
+            times[function] = times.get(function, 0) + float(seconds)
+        return times
+
+
+def waited_for_a_cpu(pid):
+    """Seconds; None: it has ended, or the kernel does not count them."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return None
+
+
 @pytest.fixture
-def waiting(sonde, tmp_path):
+def recorded(sonde, tmp_path):
+    """recorded(command, *options) -> Recorded"""
+
+    def run(*command, options=(), env=None):
+        capture, printed = tmp_path / "waiting.pftrace", tmp_path / "printed"
+        with printed.open("w") as stdout:
+            process = sonde.start("record", "-q", *options, "-o", capture, "--", *command, env=env, stdout=stdout)
+        late_s = 0
+        while process.poll() is None:
+            late_s = waited_for_a_cpu(process.pid) or late_s
+            time.sleep(0.02)
+        assert process.returncode == 0, process.stderr.read()
+        return Recorded(printed.read_text(), late_s, sonde("report", "--json", capture, check=0).json())
+
+    return run
+
+
+@pytest.fixture
+def waiting(recorded):
     """waiting(command, *options) -> the report's waiting part, the report"""
 
     def run(*command, options=(), env=None):
-        capture = tmp_path / "waiting.pftrace"
-        sonde("record", "-q", *options, "-o", capture, "--", *command, check=0, env=env)
-        data = sonde("report", "--json", capture, check=0).json()
+        data = recorded(*command, options=options, env=env).data
         return data["waiting"], data
 
     return run
@@ -44,38 +93,45 @@ def by_function(part):
     return times
 
 
-@pytest.mark.alone
-@every_mode
-def test_known_waits_are_found(waiting, workload, mode):
-    """Sleep, lock, pipe, socket and poll, each in a thread of its own, within 5 %, or 2 % where measured."""
-    options, env, near = mode
-    part, data = waiting(*workload("waits", SECONDS), options=options, env=env)
-    times = by_function(part)
-    assert part["mode"] == options[1]
-    # The main thread sleeps as long.
-    assert times.get(("sleep_for", "sleep"), 0) == pytest.approx(2 * SECONDS, rel=near), times
-    for function, reason in {
-        "wait_for_lock": "lock",
-        "wait_for_pipe": "pipe",
-        "wait_for_socket": "socket",
-        "wait_in_poll": "poll",
-    }.items():
-        assert times.get((function, reason), 0) == pytest.approx(SECONDS, rel=near), times
-    assert data["losses"]["samples_lost"] == 0
+def assert_waited(run, mode, reasons, times):
+    """For each function and reason as long as the program says, within 5 %, or 2 % where measured."""
+    options, _, near = mode
+    truth, late_s = run.waited(), run.late_s if options[1] == "sample" else 0
+    assert run.part["mode"] == options[1] and set(truth) == set(reasons)
+    for function, reason in reasons.items():
+        allowed = near * truth[function] + late_s
+        assert times.get((function, reason), 0) == pytest.approx(truth[function], abs=allowed), (truth, times, late_s)
+
+
+REASONS = {
+    "sleep_for": "sleep",  # twice: the main thread sleeps, too
+    "wait_for_lock": "lock",
+    "wait_for_pipe": "pipe",
+    "wait_for_socket": "socket",
+    "wait_in_poll": "poll",
+}
 
 
 @every_mode
-def test_waits_in_calls_are_named(waiting, workload, mode):
-    options, env, _ = mode
-    part, _ = waiting(*workload("wait_calls", SECONDS), options=options, env=env)
-    times = by_function(part)
-    for function, reason in {
+def test_known_waits_are_found(recorded, workload, mode):
+    """Sleep, lock, pipe, socket and poll, each in a thread of its own."""
+    run = recorded(*workload("waits", SECONDS), options=mode[0], env=mode[1])
+    assert all(seconds > 0.9 * SECONDS for seconds in run.waited().values()), run.stdout
+    assert_waited(run, mode, REASONS, by_function(run.part))
+    assert run.data["losses"]["samples_lost"] == 0
+
+
+@every_mode
+def test_waits_in_calls_are_named(recorded, workload, mode):
+    run = recorded(*workload("wait_calls", SECONDS), options=mode[0], env=mode[1])
+    part = run.part
+    reasons = {
         "wait_in_flock": "file_lock",
         "wait_in_fcntl": "file_lock",
         "wait_in_vfork": "child",
         "wait_for_signal": "other",
-    }.items():
-        assert times.get((function, reason), 0) >= 0.9 * SECONDS, times
+    }
+    assert_waited(run, mode, reasons, by_function(part))
     calls = {row["function"]: row["system_call"] for row in part["rows"] if row["reason"] == "other"}
     assert calls["wait_for_signal"] == "rt_sigtimedwait"
     # It may wait for a CPU as well.
@@ -91,11 +147,11 @@ def test_waiting_is_no_cpu_time(waiting, workload, mode):
     assert data["completeness"]["user_stacks"] <= data["totals"]["samples"]
 
 
-def test_tables_weighed_by_waiting(sonde, tmp_path, workload):
+def test_tables_weighed_by_waiting(sonde, tmp_path, workload, recorded):
     """CPU time, waiting and both: shares are of the time, samples are not counted, totals stay those of the CPU."""
-    capture = tmp_path / "weighed.pftrace"
-    sonde("record", "-q", "-o", capture, "--", *workload("waits", 2), check=0)
-    cpu = sonde("report", "--json", capture, check=0).json()
+    run = recorded(*workload("waits", 2))
+    capture, cpu = tmp_path / "waiting.pftrace", run.data
+    slept = sum(row["time_ns"] for row in cpu["waiting"]["rows"] if row["reason"] == "poll")
     assert cpu["tables_weight"] == "cpu"
     times = {}
     for weight in ("wait", "wall"):
@@ -106,7 +162,8 @@ def test_tables_weighed_by_waiting(sonde, tmp_path, workload):
         assert all(row["self_samples"] is None for row in rows)
         times[weight] = sum(row["self_time_ns"] for row in rows)
         poll = next(row for row in rows if row["name"] == "[waiting: poll]")
-        assert poll["self_time_ns"] == pytest.approx(2e9, rel=0.05)
+        assert poll["self_time_ns"] == slept
+        assert slept / 1e9 == pytest.approx(run.waited()["wait_in_poll"], abs=0.1 + run.late_s)
         assert next(row for row in rows if row["name"] == "wait_in_poll")["total_time_ns"] >= poll["self_time_ns"]
     assert times["wait"] == pytest.approx(cpu["waiting"]["time_ns"], rel=0.001)
     assert times["wall"] - times["wait"] == pytest.approx(cpu["totals"]["cpu_time_ns"], rel=0.01)
@@ -123,14 +180,16 @@ def test_no_waiting_is_said(sonde, tmp_path):
         assert "Waiting was not recorded" in sonde("report", *options, capture, check=0).stdout
 
 
-def test_many_switches_cost_little(waiting, workload):
+def test_many_switches_cost_little(recorded, workload):
     """1,000 threads that sleep 20 times a second: looked at 10 times a second, unwound as far as the budget goes."""
-    part, data = waiting(*workload("switches", 3, 1000, 20))
-    overhead = data["overhead"]
-    # A bound for any machine; docs/benchmarks.md has the figures.
-    assert overhead["wait_run_time_ns"] < 0.25 * data["totals"]["duration_ns"]
-    waited = part["time_ns"] / 1e9
-    assert waited == pytest.approx(3 * 1000, rel=0.15), "nearly all of the threads' time"
+    run = recorded(*workload("switches", 3, 1000, 20))
+    seconds = run.data["totals"]["duration_ns"] / 1e9
+    threads = sum(len(os.listdir(f"/proc/{pid}/task")) for pid in os.listdir("/proc") if pid.isdigit() and os.path.exists(f"/proc/{pid}/task"))
+    looks = run.data["overhead"]["wait_run_count"]
+    assert 1000 < looks <= (10 * seconds + 3) * (1000 + 2 * threads)
+    slept, runnable, ran = map(float, re.search(r"slept \d+ (\S+) runnable (\S+) ran (\S+)", run.stdout).groups())
+    waited = run.part["time_ns"] / 1e9
+    assert waited == pytest.approx(slept + runnable, rel=0.15), "nearly all of the threads' time"
 
 
 def test_off(waiting, workload):
@@ -138,26 +197,33 @@ def test_off(waiting, workload):
     assert part is None
 
 
+def wait_until_asleep(pid):
+    """All threads of it, which go to sleep once."""
+    states = {"R"}
+    while states != {"S"}:
+        time.sleep(0.02)
+        folder = f"/proc/{pid}/task"
+        states = {open(f"{folder}/{tid}/stat").read().rsplit(")", 1)[1].split()[0] for tid in os.listdir(folder)}
+
+
 @every_mode
 def test_attached(sonde, start_workload, tmp_path, mode):
     """All waits began before the recording and end after it: each counts for as long as it was recorded."""
     options, env, _ = mode
-    running = start_workload("waits", 30)
+    running = start_workload("waits", 6000)
+    wait_until_asleep(running.pid)
     capture = tmp_path / "attached.pftrace"
     sonde("record", "-q", *options, "-d", 1, "-o", capture, "-p", running.pid, check=0, env=env)
     data = sonde("report", "--json", capture, check=0).json()
-    part = data["waiting"]
-    if options[1] == "sample":
-        # It counts from before its program is loaded, which takes long on a busy machine.
-        assert 0.85e9 <= part["time_by_reason_ns"]["pipe"] <= 2e9
-        return
-    times = by_function(part)
-    recorded = data["totals"]["duration_ns"] / 1e9
-    for function in ("wait_for_lock", "wait_for_pipe", "wait_for_socket", "wait_in_poll"):
+    part, recorded_ns = data["waiting"], data["totals"]["duration_ns"]
+    assert recorded_ns >= 1e9
+    for (function, reason), times in {(name, why): 1 + (name == "sleep_for") for name, why in REASONS.items()}.items():
         (row,) = [row for row in part["rows"] if row["function"] == function]
-        assert (row["waits"], row["open_waits"]) == (1, 1), row
-        assert row["time_ns"] / 1e9 == pytest.approx(recorded, rel=0.02), times
-    assert part["open_waits"] == 6
+        if options[1] == "exact":
+            assert (row["waits"], row["open_waits"]) == (times, times), row
+        assert row["reason"] == reason
+        assert row["time_ns"] == pytest.approx(times * recorded_ns, abs=1), "to the nanosecond"
+    assert part["open_waits"] == (6 if options[1] == "exact" else None)
 
 
 @pytest.mark.parametrize("how, says", [("sample", "sampled 10 times a second"), ("exact", "measured exactly")])
@@ -170,53 +236,58 @@ def test_the_report_shows_it(sonde, workload, tmp_path, how, says):
 
 
 @exact_modes
-def test_short_waits_are_counted(waiting, sonde, workload, tmp_path, mode):
+def test_short_waits_are_counted(recorded, sonde, workload, tmp_path, mode):
     """10 threads that sleep for 10 ms each time, all shorter than the given minimum: no stacks, no time missing."""
     options, env, _ = mode
     command = workload("switches", 2, 10, 100)
-    part, data = waiting(*command, options=(*options, "--wait-min", 500000), env=env)
+    run = recorded(*command, options=(*options, "--wait-min", 500000), env=env)
+    part = run.part
     short = {row["reason"]: row for row in part["rows"] if not row["stack_taken"]}
     assert not any(row["function"] == "sleep_often" for row in part["rows"]), part["rows"]
-    # Few wake late; a machine with much to do wakes them later, and fewer times.
-    assert 200 <= short["sleep"]["waits"] <= 2100, short
+    times, slept, runnable, _ = map(float, re.search(r"slept (\d+) (\S+) runnable (\S+) ran (\S+)", run.stdout).groups())
+    assert short["sleep"]["waits"] == pytest.approx(times, rel=0.02, abs=10), (run.stdout, short)
     asleep = short["sleep"]["time_ns"]
-    assert asleep >= short["sleep"]["waits"] * 10e6
-    runnable = sum(row["time_ns"] for row in part["rows"] if row["reason"] == "cpu")
-    ran = data["totals"]["cpu_time_ns"]
-    assert (asleep + runnable + ran) / 1e9 == pytest.approx(10 * 2, rel=0.1), part
+    assert asleep / 1e9 == pytest.approx(slept, rel=0.02), (run.stdout, short)
+    assert sum(row["time_ns"] for row in part["rows"] if row["reason"] == "cpu") / 1e9 >= 0.95 * runnable, (run.stdout, part)
     assert part["waits_without_stack"] >= short["sleep"]["waits"]
     assert part["time_without_stack_ns"] >= asleep
     text = sonde("report", tmp_path / "waiting.pftrace", check=0).stdout
     assert "were shorter than 500 ms" in text and "[counted: no stack]" in text
 
 
-def test_every_wait_has_its_stack(waiting, workload):
-    part, data = waiting(*workload("switches", 2, 10, 100), options=("--wait", "exact", "--wait-min", 0))
-    slept = sum(row["waits"] for row in part["rows"] if row["function"] == "sleep_often" and row["reason"] == "sleep")
-    short = sum(row["waits"] for row in part["rows"] if row["reason"] == "sleep" and not row["stack_taken"])
-    assert 200 <= slept <= 2100 and not short, part
-    assert data["losses"]["samples_lost"] == 0
+def test_every_wait_has_its_stack(recorded, workload):
+    run = recorded(*workload("switches", 2, 10, 100), options=("--wait", "exact", "--wait-min", 0))
+    rows = [row for row in run.part["rows"] if row["reason"] == "sleep"]
+    slept = sum(row["waits"] for row in rows if row["function"] == "sleep_often")
+    times = int(re.search(r"slept (\d+)", run.stdout)[1])
+    assert slept == pytest.approx(times, rel=0.02, abs=10) and all(row["stack_taken"] for row in rows), (run.stdout, rows)
+    assert run.data["losses"]["samples_lost"] == 0
 
 
 @exact_modes
-def test_waits_that_are_open_at_the_end(waiting, workload, mode):
-    options, env, near = mode
-    part, data = waiting(*workload("waits", 3), options=(*options, "-d", 1), env=env)
-    times = by_function(part)
-    assert part["open_waits"] == 6, part
-    for function, reason in {"wait_for_pipe": "pipe", "wait_for_lock": "lock", "wait_in_poll": "poll"}.items():
-        assert times.get((function, reason), 0) == pytest.approx(1, rel=5 * near), times
+def test_waits_that_are_open_at_the_end(recorded, workload, mode):
+    options, env, _ = mode
+    # On a busy machine the recording may end later.
+    run = recorded(*workload("waits", 8), options=(*options, "-d", 2), env=env)
+    assert run.part["open_waits"] == 6, run.part
+    times, ends = by_function(run.part), run.data["totals"]["duration_ns"] / 1e9
+    begins = dict(re.findall(r"^began (\S+) (\S+)$", run.stdout, re.MULTILINE))
+    # Of one thread to another: by how much later it began.
+    for function in ("wait_for_lock", "wait_for_socket", "wait_in_poll"):
+        later = float(begins[function]) - float(begins["wait_for_pipe"])
+        waited = times["wait_for_pipe", "pipe"] - later
+        assert times.get((function, REASONS[function]), 0) == pytest.approx(waited, abs=0.05), (times, run.stdout)
+        assert 0.3 < waited <= ends, (times, run.stdout)
 
 
-def test_a_busy_cpu_is_told_apart(waiting, workload):
+def test_a_busy_cpu_is_told_apart(recorded, workload):
     """More threads that compute than CPUs: they wait for nothing but a CPU."""
-    part, data = waiting(*workload("crowd", 2, 4 * os.cpu_count()), options=("--wait", "exact"))
-    times = part["time_by_reason_ns"]
-    assert times["cpu"] > 0
+    run = recorded(*workload("crowd", 2, 4 * os.cpu_count()), options=("--wait", "exact"))
+    assert run.part["time_by_reason_ns"]["cpu"] > 0
     # Every one of the threads' moments is in one of the two.
-    members = 4 * os.cpu_count() + 1
-    accounted = (part["time_ns"] + data["totals"]["cpu_time_ns"]) / 1e9
-    assert accounted == pytest.approx(members * 2, rel=0.15), data["totals"]
+    accounted = (run.part["time_ns"] + run.data["totals"]["cpu_time_ns"]) / 1e9
+    least, most = map(float, re.search(r"lived (\S+) to (\S+)", run.stdout).groups())
+    assert 0.95 * least <= accounted <= 1.05 * most, (run.stdout, run.data["totals"])
 
 
 SLEEPS = """
@@ -316,10 +387,9 @@ def test_user_mode_says_that_it_cannot(waiting, workload, how):
     assert any("waiting threads are not recorded" in note for note in data["notes"])
 
 
-def test_exports_with_waiting(sonde, workload, tmp_path):
+def test_exports_with_waiting(sonde, workload, recorded, tmp_path):
     """Running and waiting in one picture; the reason is the innermost frame."""
-    capture = tmp_path / "shown.pftrace"
-    sonde("record", "-q", "-o", capture, "--", *workload("waits", 1), check=0)
+    run, capture = recorded(*workload("waits", 1)), tmp_path / "waiting.pftrace"
 
     def folded(weight):
         done = sonde("export", "-f", "folded", "--weight", weight, "-o", "-", capture, check=0)
@@ -328,8 +398,8 @@ def test_exports_with_waiting(sonde, workload, tmp_path):
 
     waits, wall = folded("wait"), folded("wall")
     pipe = sum(time for stack, time in waits.items() if "wait_for_pipe" in stack and "[waiting: pipe]" in stack)
-    assert pipe == pytest.approx(1, rel=0.1)
-    assert sum(wall.values()) >= sum(waits.values()) > 4.5
+    assert pipe == pytest.approx(run.waited()["wait_for_pipe"], abs=0.1 + run.late_s)
+    assert sum(wall.values()) >= sum(waits.values()) == pytest.approx(run.part["time_ns"] / 1e9, rel=0.001)
     assert all("[waiting: " in stack for stack in waits)
     graph = sonde("export", "-f", "flamegraph", "--weight", "wall", "-o", "-", capture, check=0).stdout
     assert "running and waiting" in graph and "[waiting: socket]" in graph
@@ -371,4 +441,5 @@ def test_who_held_the_interpreter_lock(waiting, python, tmp_path, how):
         pairs[names] = pairs.get(names, 0) + row["time_ns"]
     other = pairs.get(("victim", "hog"), 0) + pairs.get(("hog", "victim"), 0)
     # On a busy machine the holder has not always a sample near enough.
-    assert other > 0.4 * sum(pairs.values()), pairs
+    known = sum(time for (_, holder), time in pairs.items() if holder)
+    assert other > 0.5 * known > 0, pairs

@@ -66,6 +66,48 @@ static inline double cpu_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* What the calling thread has done until now, by the kernel's own account. */
+struct moment {
+	double wall_s, cpu_s;
+	double runnable_s; /* waited for a CPU; 0 where the kernel does not count it */
+};
+
+static inline unsigned long long runnable_ns(void)
+{
+	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long ran = 0, waited = 0;
+
+	if (file && fscanf(file, "%llu %llu", &ran, &waited) != 2)
+		waited = 0;
+	if (file)
+		fclose(file);
+	return waited;
+}
+
+static inline struct moment moment_now(void)
+{
+	struct moment moment = {0};
+	unsigned long long before;
+	struct timespec cpu;
+
+	/* All at one moment: none while another thread had the CPU. */
+	do {
+		before = runnable_ns();
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+		moment.wall_s = now_s();
+	} while (runnable_ns() != before);
+	moment.runnable_s = (double)before * 1e-9;
+	moment.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
+	return moment;
+}
+
+/* Seconds from `begin` to `end` in which the thread waited for anything but a CPU. */
+static inline double waited_s(const struct moment *begin, const struct moment *end)
+{
+	return (end->wall_s - begin->wall_s) - (end->cpu_s - begin->cpu_s) -
+	       (end->runnable_s - begin->runnable_s);
+}
+
 /* SECONDS, the first argument; ends the program when it is missing. */
 static inline double seconds_argument(int argc, char **argv)
 {
