@@ -201,3 +201,82 @@ def test_the_table_of_distributions_is_what_was_seen():
     results = json.loads(page["RESULTS"].read_text())
     assert {result["name"] for result in results} <= set(page["DISTRIBUTIONS"])
     assert page["BEGIN"] + page["table"](results) + page["END"] in page["PAGE"].read_text()
+
+
+# ---- tests/check-docs.py ----
+
+PAGE = """# A page
+
+See [the other](other.md#a-heading).
+
+```sh
+sonde report --by line run.pftrace     # lines
+```
+
+`samples were lost because the ring was full`
+
+| note | what |
+|---|---|
+| `N files could not be read` | why |
+"""
+
+
+@pytest.fixture
+def documented(tmp_path, monkeypatch):
+    """A small tree whose pages are right, and a program that prints "2 samples", a row and help. No traces."""
+    monkeypatch.setenv("SONDE_TRACES", str(tmp_path / "none"))
+    files = {
+        "docs/page.md": PAGE,
+        "docs/other.md": "## A heading\n\n<!-- output: sonde report x.pftrace -->\n```\n2 samples\n…\n1 ms  main\n```\n",
+        "src/cli/say.c": 'say("%u samples were lost because the " /* not here */ "ring was full");\nsay("%u files could not be read, see docs/page.md");\n',
+        "sonde": "#!/bin/sh\ncase \"$*\" in\n--help) echo 'Commands:'; echo '  report  say' ;;\n*--help*) case \"$*\" in *--bye*) echo no option --bye >&2; exit 2 ;; *) echo '  --by WHAT' ;; esac ;;\n*) echo 2 samples; echo; echo '1 ms  main' ;;\nesac\n",
+        "tests/golden/docs/x.pftrace": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "sonde").chmod(0o755)
+    return tmp_path
+
+
+def test_docs_that_are_right(documented):
+    assert check("check-docs.py", documented, documented / "sonde") == (0, "2 pages, 2 blocks: 0 problems\n")
+
+
+@pytest.mark.parametrize(
+    "page, old, new, said",
+    [
+        ("page", "```sh", "```", "page.md:5: output without <!-- output: COMMAND --> above it"),
+        ("page", "```sh", "```text", "page.md:5: a block of 'text'"),
+        ("page", "other.md#a", "others.md#a", "page.md:3: there is no others.md"),
+        ("page", "#a-heading", "#the-heading", "page.md:3: docs/other.md has no heading #the-heading"),
+        ("page", "--by line", "--bye line", "page.md:5: sonde report --bye line run.pftrace     # lines: no option --bye"),
+        ("page", "`samples", "`--bye` samples `samples", "page.md:9: no command has --bye"),
+        ("page", "were lost because", "are lost because", "page.md:9: no sentence of the program has 'samples are lost because the ring was full'"),
+        ("page", "files could", "folders could", "page.md:13: no sentence of the program has 'folders could not be read'"),
+        ("other", "2 samples", "3 samples", "other.md:4: 'sonde report x.pftrace' does not print '3 samples' here"),
+        ("other", "…\n", "", "other.md:4: 'sonde report x.pftrace' prints other lines between these"),
+        ("other", "output: sonde report x.pftrace -->\n```\n", "output of a run: sonde -->\n```\nit went well this time\n", "no sentence of the program has 'it went well this time'"),
+        ("other", "x.pftrace", "y.pftrace", "other.md:4: not looked at without the traces of"),
+    ],
+)
+def test_docs_finds_what_is_no_longer_so(documented, page, old, new, said):
+    path = documented / "docs" / f"{page}.md"
+    assert path.read_text().count(old) >= 1
+    path.write_text(path.read_text().replace(old, new, 1))
+    status, text = check("check-docs.py", documented, documented / "sonde")
+    assert said in text and status == (0 if "not looked at" in said else 1), text
+
+
+def test_docs_finds_a_page_that_the_program_names(documented):
+    (documented / "src/cli/say.c").write_text((documented / "src/cli/say.c").read_text().replace("docs/page.md", "docs/pages.md"))
+    status, text = check("check-docs.py", documented)
+    assert status == 1 and "src/cli/say.c:2: there is no docs/pages.md" in text
+
+
+def test_docs_writes_output_anew(documented):
+    page = documented / "docs/other.md"
+    right = page.read_text()
+    page.write_text(right.replace("2 samples", "3 samples").replace("1 ms", "20 s"))
+    assert check("check-docs.py", "--renew", documented, documented / "sonde")[0] == 0
+    assert page.read_text() == right

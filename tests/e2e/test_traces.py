@@ -260,9 +260,9 @@ def test_a_trace_its_capture_and_the_export_have_one_report(shared_traces, sonde
 
 
 def commands_of(page):
-    """The lines of its blocks that are to be run."""
+    """The lines of its blocks of commands, up to the headings on what there is beside them."""
     lines, inside = [], False
-    for line in page.read_text().splitlines():
+    for line in page.read_text().partition("\n## What the report has\n")[0].splitlines():
         if line.startswith("```"):
             inside = line == "```sh"
         elif inside:
