@@ -45,6 +45,8 @@ def test_the_roofline_and_its_advice(page_of, tmp_path, kind, scheme):
     assert page.locator("#section-memory .picture").count() == 0
     advice = page.locator(".help li").filter(has_text="Change aten::mm first")
     assert "More: docs/roofline.md" in advice.inner_text()
+    # No rule through the sentence before it: that is of the list of what else would help.
+    assert advice.locator(".more").evaluate("(more) => getComputedStyle(more).borderTopWidth") == "0px"
     if kind == "served":
         with page.context.expect_page() as opened:
             advice.locator("a[href='/docs/roofline.md']").click()
