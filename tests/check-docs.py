@@ -7,7 +7,7 @@
 Without PROGRAM, of every page:
 
 - a block is code (```sh, ```python, ```c …), a drawing of boxes, or output, with `<!-- output: COMMAND -->` above it;
-- files and headings that links name are there, and so are those that the sources name;
+- files and headings that links name are there, and so are those that the sources name; pictures are of the program alone;
 - quoted messages are in the sources: `code` of four words or more that is no command, "words" of three or more in straight
   quotes, the first column of a table that begins with "note" or "advice", and output of a run (below).
 
@@ -153,6 +153,17 @@ def check_named_pages(root):
             problem = check_target(root, root, root / "README.md", found[0])
             if problem:
                 yield f"{path.relative_to(root)}:{line_of(read(path), found.start())}: {problem}"
+
+
+def check_pictures(root):
+    """What is drawn is the program's: no frames of sonde's hooks, no folder of the machine. Every picture stands in a page."""
+    linked = "".join(read(page) for page in pages(root))
+    for picture in sorted((root / "docs" / "images").glob("*")):
+        if picture.name not in linked:
+            yield f"docs/images/{picture.name}: no page shows it"
+        found = picture.suffix == ".svg" and re.search(r"\b_around_\w+|(?<![\w.])/(?:work|tmp|root)/\S*", read(picture))
+        if found:
+            yield f"docs/images/{picture.name}: it has {found[0]}; tools/pictures makes it anew"
 
 
 # ---- messages ----
@@ -534,7 +545,7 @@ def form(line):
 
 def check(root, program=None, renew=False):
     """All problems, as sentences."""
-    found = list(check_named_pages(root))
+    found = [*check_named_pages(root), *check_pictures(root)]
     for page in pages(root):
         found += [*check_blocks(page), *check_links(root, page), *check_messages(root, page), *check_runs(root, page)]
         if program:

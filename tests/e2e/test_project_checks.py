@@ -274,6 +274,22 @@ def test_docs_finds_a_page_that_the_program_names(documented):
     assert status == 1 and "src/cli/say.c:2: there is no docs/pages.md" in text
 
 
+@pytest.mark.parametrize(
+    "frame, page, said",
+    [
+        ("_around_traced.&lt;locals&gt;.wrapper", "![](images/flame.svg)", "flame.svg: it has _around_traced; tools/pictures"),
+        ("train (/tmp/x/train.py)", "![](images/flame.svg)", "flame.svg: it has /tmp/x/train.py)"),
+        ("train (train.py)", "", "flame.svg: no page shows it"),
+    ],
+)
+def test_docs_finds_what_no_picture_should_have(documented, frame, page, said):
+    (documented / "docs/images").mkdir()
+    (documented / "docs/images/flame.svg").write_text(f"<title>{frame} </title>")
+    (documented / "docs/third.md").write_text(page)
+    status, text = check("check-docs.py", documented)
+    assert status == 1 and said in text
+
+
 def test_docs_writes_output_anew(documented):
     page = documented / "docs/other.md"
     right = page.read_text()
