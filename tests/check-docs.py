@@ -175,7 +175,7 @@ FIGURE = r"[-+±]?\d[\d.,]*(?:e-?\d+)?"
 PLACE = re.compile(rf"{ELLIPSIS}|\S*/\S*|\S+\.(?:pftrace|py|so)\b\S*|\b[A-Z]\b|\b[A-Z][A-Z_]{{2,}}\b|(?<![\w.]){FIGURE}(?![\w])")
 COMMANDS = re.compile(
     r"(?:\w+=\S* )*(?:sudo |\$ )*(?:\S*/)?(?:sonde|source|xz|dot|ninja|git|python3?|claude|codex|pip|vllm|curl|valgrind|run(?:\.py)?|gn|ranks\.py"
-    r"|unwind-compare|dpkg|rpm|setcap|apt-get|docker|kubectl|tests/e2e/run|export|graph|report|record|diff|top|doctor|mcp|view|serve|ctl)\b"
+    r"|unwind-compare|dpkg|rpm|setcap|apt-get|docker|kubectl|srun|mpirun|mpiexec|torchrun|chrt|tests/e2e/run|export|graph|report|record|diff|top|doctor|mcp|view|serve|ctl)\b"
 )
 
 
@@ -353,11 +353,14 @@ def check_commands(page, program):
 OTHERS = {
     "--args": "gn",
     "--filter-time": "nsys",
+    "--gil": "py-spy",
     "--image": "kubectl",
     "--kernel-threads-only": "bcc's profile",
     "--nonblocking": "py-spy",
     "--privileged": "docker",
     "--profile": "kubectl",
+    "--python-sampling": "nsys",
+    "--switch-output": "perf",
     "--user-threads-only": "bcc's profile",
     "--yjit-perf": "ruby",
 }
