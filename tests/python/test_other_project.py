@@ -145,4 +145,4 @@ def test_hooks_say_whose_package_the_program_imports(environment_of, run, packag
     done = run("import transformers, sonde; print(sonde.__version__)", python=python, env={"PYTHONPATH": str(tmp_path)}, prefix=record)
     assert done.stdout == "9.9\n", "the program has its own"
     told = " ".join(done.stderr.split())
-    assert "sonde/__init__.py is another project that is called sonde: hooks need the package of the distribution sonde-profiler" in told
+    assert "sonde/__init__.py as sonde: hooks need the package of the distribution sonde-profiler" in told

@@ -181,8 +181,8 @@ def _load_registry() -> "Any":
         if error.name not in ("sonde.hooks", "sonde.hooks.registry"):
             raise
         raise ImportError(
-            "%s is another project that is called sonde: hooks need the package of the distribution sonde-profiler; keep the two "
-            "in different environments" % getattr(sys.modules.get("sonde"), "__file__", "what the program imports")
+            "the program imports %s as sonde: hooks need the package of the distribution sonde-profiler; rename that one, or keep "
+            "the two in different environments" % getattr(sys.modules.get("sonde"), "__file__", "another package")
         ) from None
 
     theirs = getattr(registry, "INTERFACE", 0)
