@@ -38,8 +38,8 @@ def always():
     return True
 
 
-def by_apt(name, is_there, *packages, then=""):
-    return Need(name, is_there, f"tools/deps bench (installs {' '.join(packages)}){then}", packages=packages)
+def by_apt(name, is_there, *packages, then="", **more):
+    return Need(name, is_there, f"tools/deps bench (installs {' '.join(packages)}){then}", packages=packages, **more)
 
 
 def program(name, *packages):
@@ -107,14 +107,15 @@ def has_clickhouse(bench):
     return shutil.which("clickhouse-server", path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin") is not None
 
 
-def distribution_has_clickhouse():
-    done = subprocess.run(["apt-cache", "show", "clickhouse-server"], capture_output=True) if shutil.which("apt-cache") else None
-    return done is not None and done.returncode == 0
+def has_no_package(name):
+    """Of the distribution."""
+    return not shutil.which("apt-cache") or subprocess.run(["apt-cache", "show", name], capture_output=True).returncode != 0
 
 
 PRIVILEGES = Need("privileges of root, for sonde's BPF mode and for perf", lambda bench: os.geteuid() == 0, "sudo make bench")
 PERF = program("perf", "linux-perf", "linux-tools-generic")
-DISTRIBUTION_TORCH = by_apt("the distribution's PyTorch", lambda bench: imports(DISTRIBUTION_PYTHON, "torch"), "python3-torch")
+DISTRIBUTION_TORCH = by_apt("the distribution's PyTorch", lambda bench: imports(DISTRIBUTION_PYTHON, "torch"), "python3-torch",
+                            is_given=lambda: has_no_package("python3-torch"))
 TORCH2 = environment("PyTorch 2", "torch2", "torch")
 TRANSFORMERS = environment("transformers", "torch2", "transformers")
 PEERS = Need("other profilers of Python", has_peers, "tools/venv peers (from PyPI)", environment="peers")
@@ -123,8 +124,7 @@ PYTEST = by_apt("pytest", lambda bench: importlib.util.find_spec("pytest") is no
 CHROMIUM = by_apt("Chromium", lambda bench: shutil.which("chromium") or shutil.which("chromium-browser"), "chromium")
 OPENCL = by_apt("the programs that use OpenCL", has_opencl, "ocl-icd-opencl-dev", "opencl-headers", then=", then make everything")
 PYOPENCL = by_apt("PyOpenCL and a device for it", has_opencl_device, "python3-pyopencl", "pocl-opencl-icd")
-CLICKHOUSE = Need("ClickHouse", has_clickhouse, "install its server: Debian 12 has the package clickhouse-server",
-                  is_given=lambda: not distribution_has_clickhouse())
+CLICKHOUSE = by_apt("ClickHouse", has_clickhouse, "clickhouse-server", is_given=lambda: has_no_package("clickhouse-server"))
 VALGRIND = program("valgrind", "valgrind")
 REDIS_SERVER = program("redis-server", "redis-server")
 REDIS_BENCHMARK = program("redis-benchmark", "redis-tools")

@@ -19,7 +19,6 @@ import sys
 import time
 import traceback
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import api
 import binary_frames

@@ -9,7 +9,6 @@ so that what else the machine does meets all of them; figures are medians.
 import json
 import statistics
 import subprocess
-from pathlib import Path
 
 import trace_scale
 import trace_truth
