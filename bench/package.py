@@ -53,6 +53,7 @@ def measure_torch(bench, name):
     try:
         bench.take(need)
     except Missing as error:
+        bench.leave_out(f"PyTorch of {name}", error)
         return {"missing": str(error)}
     loop = run_script(bench, python, "loop", bench.pick(101, 21, 3), bench.pick(1000, 300, 30))
     median, lowest, highest = interval(loop.pop("ratios"))

@@ -191,7 +191,7 @@ class Runs:
             self.runs[name].append((base if name in (ALONE, ALONE_PERF) else self.run(name, base), base))
         except (Missing, Failed, OSError, ValueError, KeyError) as error:
             self.missing[name] = str(error)
-            report_progress(f"left out: {name}: {error}")
+            self.bench.leave_out(name, error, is_ours=name == "sonde")
 
     def round(self, number):
         """Another tool is the first in each round."""

@@ -59,7 +59,7 @@ INTERRUPTED = 130
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=ROOT / "build", help="the build folder (build)")
-    parser.add_argument("--quick", action="store_true", help="short runs, to see that all works: about ten minutes")
+    parser.add_argument("--quick", action="store_true", help="short runs, to see that all works")
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="this measurement; writes no document")
     parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after such a run, too")
     parser.add_argument("--install", action="store_true", help="make the environments of tools/venv that are missing")
@@ -153,7 +153,7 @@ def describe(bench, load, begin):
 
 def measure_one(bench, name, module):
     """The result, and None; or None, and why there is none."""
-    bench.declared = needs_of(module)
+    bench.declared, bench.failed_parts, bench.left_out = needs_of(module), [], []
     try:
         with children_end():
             return module.measure(bench), None
@@ -165,7 +165,7 @@ def measure_one(bench, name, module):
 
 
 def measure_all(bench, measurements, keeper):
-    """Returns the results by measurement, and the names of those that could not be made. Ends early when interrupted."""
+    """Returns the results by measurement, and the names of those that failed, at least in part. Ends early when interrupted."""
     results, failures = {}, []
     for name, module in measurements.items():
         report_progress(f"== {name}")
@@ -177,6 +177,11 @@ def measure_all(bench, measurements, keeper):
             continue
         results[name] = result
         keeper.keep(describe(bench, load, begin), name, result)
+        if bench.failed_parts:
+            failures.append(name)
+            report_progress(f"{name}: failed in part: {', '.join(bench.failed_parts)}")
+        if bench.left_out:
+            report_progress(f"{name}: without {', '.join(bench.left_out)}, which failed by itself")
     return results, failures
 
 

@@ -138,5 +138,5 @@ def measure(bench):
             results[name] = measure_torch(bench, find())
         except Missing as error:
             results[name] = {"missing": str(error)}
-            report_progress(f"left out: {error}")
+            bench.leave_out(f"PyTorch of {name}", error)
     return results

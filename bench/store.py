@@ -91,7 +91,7 @@ def measure_clickhouse(bench):
     try:
         bench.take(CLICKHOUSE)
     except Missing as missing:
-        report_progress(f"left out: {missing}")
+        bench.leave_out("ClickHouse", missing)
         return None
     folder = Path(bench.path("clickhouse"))
     folder.mkdir()

@@ -132,7 +132,7 @@ def measure(bench):
             processes[name] = compare(bench, name)
         except (Missing, Failed) as error:
             processes[name] = {"missing": str(error)}
-            report_progress(f"left out: {error}")
+            bench.leave_out(name, error)
     report_progress("unwind tables of libtorch_cpu.so")
     tables = {name: measure_table(bench, path) for name, path in libtorch_paths(bench)}
     return {"processes": processes, "tables": tables}

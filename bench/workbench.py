@@ -53,6 +53,7 @@ class Workbench:
         self.peers = peers
         self.declared = ()
         self.present = {}
+        self.failed_parts, self.left_out = [], []  # of the measurement that runs
         self.sonde = str(self.build / "sonde")
         self.folder = Path(tempfile.mkdtemp(prefix="sonde-bench-"))
         self.cache = self.folder / "cache"
@@ -81,6 +82,13 @@ class Workbench:
             raise AssertionError(f"'{need.name}' is not among what the measurement declares: NEEDS, NEEDS_OF_PARTS")
         if not self.has(need):
             raise Missing(f"no {need.name} here: {need.get}")
+
+    def leave_out(self, part, error, is_ours=True):
+        """A part of the measurement was not made. What is missing was said before; what failed is a failure, unless it is a program
+        of somebody else that did."""
+        report_progress(f"left out: {part}: {error}")
+        if not isinstance(error, Missing):
+            (self.failed_parts if is_ours else self.left_out).append(part)
 
     def program(self, need):
         """The path of a program that is named as its need."""

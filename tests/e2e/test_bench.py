@@ -424,6 +424,20 @@ def test_a_fault_loses_only_its_own_measurement(run_toys, capsys, error):
     assert "not measured, at least in part: two" in capsys.readouterr().out.splitlines()[-1]
 
 
+def leave_out(*arguments, **more):
+    return {"measure": lambda bench: bench.leave_out(*arguments, **more) or {"figure": 1}}
+
+
+def test_a_part_that_failed_is_a_failure_and_the_rest_is_kept(run_toys, capsys):
+    assert run_toys(one=leave_out("a part", Failed("it broke")), two={}) == (1, ["one", "two"], ["one", "two"])
+    assert "one: failed in part: a part" in capsys.readouterr().out
+
+
+def test_the_failure_of_another_program_is_none_of_ours(run_toys, capsys):
+    assert run_toys(one=leave_out("austin", Failed("it broke"), is_ours=False))[0] == 0
+    assert "one: without austin, which failed by itself" in capsys.readouterr().out
+
+
 def test_what_was_measured_before_an_interrupt_is_kept(run_toys, results):
     with pytest.raises(KeyboardInterrupt):
         run_toys(one={}, two={"measure": fail(KeyboardInterrupt())}, three={})
