@@ -54,6 +54,7 @@ def device(sonde, tmp_path):
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="launch stacks are taken by BPF, which needs root")
+needs_root_to_mount = pytest.mark.skipif(os.geteuid() != 0, reason="mounting over /opt needs root")
 
 
 def plain(command, env=None):
@@ -292,6 +293,7 @@ def test_calls_and_copies_are_what_opencl_calls_them(sonde, opencl_workload, tmp
     assert not any(rates[kind] for kind in ("map", "unmap", "migrate", "free")), rates
 
 
+@needs_root_to_mount
 def test_a_program_that_was_installed(sonde, opencl, tmp_path):
     """Stripped, in a folder of the system's: its device work is on its own functions, not on sonde's or a loader's."""
     program, *arguments = opencl(LAUNCHES)
