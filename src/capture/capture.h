@@ -537,6 +537,12 @@ struct capture_stats {
 	uint64_t bpf_run_count, bpf_run_time_ns; /* 0: not measured (unprivileged mode) */
 	uint64_t stacks_unwound_in_user_space;   /* table was not loaded yet */
 	uint64_t collector_cpu_ns, collector_peak_rss_bytes;
+	/*
+	 * Of collector_cpu_ns: until sampling began, and for tables and symbols whenever they were
+	 * made; and after sampling had ended. The rest is what went on all the time. A start of 0:
+	 * they are not known.
+	 */
+	uint64_t collector_start_cpu_ns, collector_end_cpu_ns;
 	uint64_t tables_built, tables_from_cache, table_build_ns;
 	uint64_t bytes_written;
 	uint64_t stacks_by_python[WIRE_PYTHON_MAX];

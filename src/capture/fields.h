@@ -484,6 +484,8 @@ enum {
 	STATS_WAITED = 23,
 	STATS_WAIT_RUNS = 24,
 	STATS_WAIT_TIME = 25,
+	STATS_START_CPU_TIME = 26,
+	STATS_END_CPU_TIME = 27,
 	STATS_DEVICE = 40,
 	STATS_RANGES = 51,
 	RANGE_STATS_FIRST = 1,  /* as of struct capture_range_stats */

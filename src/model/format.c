@@ -119,3 +119,26 @@ void format_bytes(struct strbuf *out, uint64_t bytes)
 		value /= 1024;
 	add_digits(out, value, units[unit]);
 }
+
+void format_collector_cpu(
+	struct strbuf *out, const struct capture_stats *stats, uint64_t duration_ns)
+{
+	uint64_t ends_ns = stats->collector_start_cpu_ns + stats->collector_end_cpu_ns;
+	uint64_t steady_ns = stats->collector_cpu_ns - MIN(ends_ns, stats->collector_cpu_ns);
+
+	if (!stats->collector_start_cpu_ns) {
+		format_duration(out, stats->collector_cpu_ns);
+		strbuf_add(out, " of CPU time");
+		return;
+	}
+	strbuf_add(out, "start-up ");
+	format_duration(out, stats->collector_start_cpu_ns);
+	strbuf_add(out, " of CPU time, then ");
+	if (duration_ns < NS_PER_S)
+		format_duration(out, steady_ns);
+	else
+		strbuf_addf(
+			out, "%.1f %% of a core", 100.0 * (double)steady_ns / (double)duration_ns);
+	strbuf_add(out, ", end ");
+	format_duration(out, stats->collector_end_cpu_ns);
+}

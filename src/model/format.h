@@ -24,5 +24,12 @@ void format_plural(struct strbuf *out, uint64_t count, const char *one, const ch
  * that ends in a space, as `python -c ` and a text that begins on the next line, is no first line.
  */
 void format_command(struct strbuf *out, const char *command);
+/*
+ * What sonde itself took: "start-up 540 ms of CPU time, then 0.4 % of a core, end 30 ms". Of
+ * recordings of less than a second the second one is a time, too; of captures that do not say the
+ * parts: "590 ms of CPU time".
+ */
+void format_collector_cpu(
+	struct strbuf *out, const struct capture_stats *stats, uint64_t duration_ns);
 /* Binary units: "12.3 MiB". */
 void format_bytes(struct strbuf *out, uint64_t bytes);

@@ -22,6 +22,8 @@ def test_the_account_as_json(sonde, workload, report, tmp_path):
     assert data["samples_lost"] == document["losses"]["samples_lost"]
     assert data["stacks_by_end"] == document["completeness"]["samples_by_stop"]
     assert data["collector_cpu_ns"] == document["overhead"]["collector_cpu_ns"]
+    assert data["collector_start_cpu_ns"] == document["overhead"]["collector_start_cpu_ns"] > 0
+    assert data["collector_end_cpu_ns"] == document["overhead"]["collector_end_cpu_ns"] > 0
     assert data["notes"] == document["notes"]
 
 

@@ -367,7 +367,7 @@ def test_mpiexec(sonde, workload, tmp_path):
 @pytest.mark.parametrize("environment", [{"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, {"RANK": "0"}])
 def test_a_world_of_one_has_the_default_name(sonde, tmp_path, environment):
     done = sonde("record", "--", "true", env=environment, check=0)
-    assert done.stderr.splitlines()[-1] == "next: sonde report sonde.pftrace"
+    assert "next: sonde report sonde.pftrace" in done.stderr.splitlines()
     assert [path.name for path in tmp_path.glob("*.pftrace")] == ["sonde.pftrace"]
 
 

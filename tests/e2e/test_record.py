@@ -363,10 +363,20 @@ def test_death_by_signal_gives_the_shells_status(sonde, tmp_path):
 
 @needs_bpf
 def test_the_account_is_printed_and_kept(record, workload):
-    done, data = record(workload("spin", 1))
-    for word in ("samples in", "reach the thread's entry", "lost", "µs per sample in the kernel", "peak memory"):
-        assert word in done.stderr, done.stderr
+    done, data = record(workload("spin", 2))
+    lines = done.stderr.splitlines()
+    # What matters to a person comes first: how much, whether it is whole, where it is, and what to do with it.
+    assert re.fullmatch(r"sonde: [\d,]+ samples in [\d.]+ s, none lost; [\d.]+ % of stacks are complete", lines[0]), done.stderr
+    assert re.fullmatch(r"sonde: [\d.]+ KiB in \S+", lines[1]) and lines[2].startswith("next: sonde report ") and lines[3] == "", lines
+    cost = next(line for line in lines if line.startswith("  cost "))
+    assert re.fullmatch(r"  cost    start-up [\d.]+ m?s of CPU time, then [\d.]+ % of a core, end [\d.]+ .?s; \d+ MB", cost), cost
+    assert any(re.fullmatch(r"  kernel  [\d.]+ µs per sample", line) for line in lines), lines
+    # Nothing of note is not said.
+    assert not any(line.startswith(("  lost ", "  stacks ", "  mode ")) for line in lines[4:]), lines
+    assert all(len(line) <= 80 for line in lines if ".pftrace" not in line), lines
     overhead = data["overhead"]
+    parts = overhead["collector_start_cpu_ns"], overhead["collector_end_cpu_ns"]
+    assert all(part > 0 for part in parts) and sum(parts) < overhead["collector_cpu_ns"]
     assert overhead["bpf_run_time_ns"] > 0
     assert overhead["collector_cpu_ns"] > 0
     assert overhead["collector_peak_rss_bytes"] > 1 << 20

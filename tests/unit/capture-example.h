@@ -166,6 +166,9 @@ static inline void text_stats_numbers(struct strbuf *out, const struct capture_s
 	strbuf_addf(out, " in_user_space=%" PRIu64 " cpu=%" PRIu64 " rss=%" PRIu64,
 		stats->stacks_unwound_in_user_space, stats->collector_cpu_ns,
 		stats->collector_peak_rss_bytes);
+	if (stats->collector_start_cpu_ns)
+		strbuf_addf(out, " start=%" PRIu64 " end=%" PRIu64, stats->collector_start_cpu_ns,
+			stats->collector_end_cpu_ns);
 	strbuf_addf(out, " tables=%" PRIu64 "/%" PRIu64 "/%" PRIu64 " bytes=%" PRIu64,
 		stats->tables_built, stats->tables_from_cache, stats->table_build_ns,
 		stats->bytes_written);
@@ -394,6 +397,8 @@ static inline int write_example_stats(struct capture_writer *writer)
 		.stacks_unwound_in_user_space = 15,
 		.collector_cpu_ns = 16,
 		.collector_peak_rss_bytes = 17,
+		.collector_start_cpu_ns = 27,
+		.collector_end_cpu_ns = 28,
 		.tables_built = 18,
 		.tables_from_cache = 19,
 		.table_build_ns = 20,

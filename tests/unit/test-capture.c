@@ -128,10 +128,10 @@ static void check_round_trip(bool uncompressed, bool stack_sample)
 		"symbols mapping=2 rel_pc=0xffffffffffffffff function=\"outer\" file=- line=0\n"));
 	assert_non_null(strstr(text.data, "stats end=1000000000001 samples=7 lost=2 complete=0 "
 					  "no_user_stack=1000 no_mapping=2000 "));
-	assert_non_null(
-		strstr(text.data, "compat=10000 new_mapping=11000 other_stack=12000 user_frames=11 "
-				  "kernel_frames=12 bpf=13/14 in_user_space=15 cpu=16 rss=17 "
-				  "tables=18/19/20 bytes=21"));
+	assert_non_null(strstr(text.data,
+		"compat=10000 new_mapping=11000 other_stack=12000 user_frames=11 "
+		"kernel_frames=12 bpf=13/14 in_user_space=15 cpu=16 rss=17 start=27 end=28 "
+		"tables=18/19/20 bytes=21"));
 	assert_non_null(strstr(text.data,
 		" loss=\"sample_ring\" cpu=3 count=17 loss=\"sideband_ring\" cpu=4294967295 "
 		"count=18446744073709551615 note=\"GPU energy is missing: no NVML.\" note=\"\" "

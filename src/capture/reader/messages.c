@@ -249,6 +249,10 @@ static uint64_t *stats_number(struct capture_stats *stats, uint32_t tag)
 		return &stats->wait_run_count;
 	case PB_VARINT(STATS_WAIT_TIME):
 		return &stats->wait_run_time_ns;
+	case PB_VARINT(STATS_START_CPU_TIME):
+		return &stats->collector_start_cpu_ns;
+	case PB_VARINT(STATS_END_CPU_TIME):
+		return &stats->collector_end_cpu_ns;
 	default:
 		return NULL;
 	}

@@ -36,6 +36,8 @@ static void subtract(struct capture_stats *stats, const struct capture_stats *be
 	stats->wait_run_time_ns -= begin->wait_run_time_ns;
 	stats->stacks_unwound_in_user_space -= begin->stacks_unwound_in_user_space;
 	stats->collector_cpu_ns -= begin->collector_cpu_ns;
+	stats->collector_start_cpu_ns -= begin->collector_start_cpu_ns;
+	stats->collector_end_cpu_ns -= begin->collector_end_cpu_ns;
 	stats->tables_built -= begin->tables_built;
 	stats->tables_from_cache -= begin->tables_from_cache;
 	stats->table_build_ns -= begin->table_build_ns;

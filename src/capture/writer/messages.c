@@ -518,6 +518,8 @@ void put_stats(struct strbuf *message, const struct capture_stats *stats)
 	put_nonzero(message, STATS_WAITED, stats->waited_ns);
 	put_nonzero(message, STATS_WAIT_RUNS, stats->wait_run_count);
 	put_nonzero(message, STATS_WAIT_TIME, stats->wait_run_time_ns);
+	put_nonzero(message, STATS_START_CPU_TIME, stats->collector_start_cpu_ns);
+	put_nonzero(message, STATS_END_CPU_TIME, stats->collector_end_cpu_ns);
 	put_device_stats(message, &stats->device);
 	put_range_stats(message, &stats->ranges);
 }

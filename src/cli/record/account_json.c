@@ -77,6 +77,8 @@ static void write_cost(struct json_writer *json, const struct capture_stats *sta
 	bool is_measured = stats->bpf_run_count != 0;
 
 	json_member_u64(json, "collector_cpu_ns", stats->collector_cpu_ns);
+	json_member_u64(json, "collector_start_cpu_ns", stats->collector_start_cpu_ns);
+	json_member_u64(json, "collector_end_cpu_ns", stats->collector_end_cpu_ns);
 	json_member_u64(json, "collector_peak_rss_bytes", stats->collector_peak_rss_bytes);
 	json_member_known(json, "bpf_run_count", is_measured, stats->bpf_run_count);
 	json_member_known(json, "bpf_run_time_ns", is_measured, stats->bpf_run_time_ns);

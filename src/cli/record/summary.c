@@ -44,12 +44,14 @@ static void print_item(const char *label, const struct strbuf *text)
 	fputs(strbuf_cstr(&lines), stderr);
 }
 
-static void print_amount(const struct session_result *result, const char *output)
+/* "sonde: 519 samples in 5.76 s, none lost; 100.00 % of stacks are complete" */
+static void print_amount(const struct session_result *result)
 {
+	const struct capture_stats *stats = &result->stats;
+	uint64_t with_user_stack = stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
 	_cleanup_strbuf_ struct strbuf text = {0};
-	struct stat file;
 
-	add_plural(&text, result->stats.samples, "sample");
+	add_plural(&text, stats->samples, "sample");
 	strbuf_add(&text, " in ");
 	if (result->window_count) {
 		add_plural(&text, result->window_count, "window");
@@ -58,14 +60,19 @@ static void print_amount(const struct session_result *result, const char *output
 		strbuf_add(&text, ", of ");
 	}
 	format_duration(&text, result->duration_ns);
-	if (stat(output, &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0) {
+	if (stats->samples_lost) {
 		strbuf_add(&text, ", ");
-		format_bytes(&text, (uint64_t)file.st_size);
-		strbuf_addf(&text, " in %s", output);
-		if (result->stats.samples)
-			strbuf_addf(&text, " (%.0f bytes per sample)",
-				(double)file.st_size / (double)result->stats.samples);
+		format_count(&text, stats->samples_lost);
+		strbuf_add(&text, " lost");
+	} else if (stats->samples) {
+		strbuf_add(&text, ", none lost");
 	}
+	/* Rounded down: less is never shown as "100 %". */
+	if (with_user_stack)
+		strbuf_addf(&text, "; %.2f %% of stacks are complete",
+			floor(100 * percent(stats->stacks_by_stop[WIRE_STOP_COMPLETE],
+					    with_user_stack)) /
+				100);
 	print_plain("sonde: %s\n", strbuf_cstr(&text));
 }
 
@@ -85,18 +92,12 @@ static void print_windows(const struct session_options *options)
 	print_item("windows", &text);
 }
 
+/* Those that are not complete, by their reason. */
 static void print_stacks(const struct capture_stats *stats)
 {
-	uint64_t with_user_stack = stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
-	uint64_t complete = stats->stacks_by_stop[WIRE_STOP_COMPLETE];
 	_cleanup_strbuf_ struct strbuf text = {0};
-	const char *separator = "; ended early: ";
+	const char *separator = "ended early: ";
 
-	if (!with_user_stack)
-		return;
-	/* Rounded down: less is never shown as "100 %". */
-	strbuf_addf(&text, "%.2f %% reach the thread's entry",
-		floor(100 * percent(complete, with_user_stack)) / 100);
 	for (unsigned stop = WIRE_STOP_NO_USER_STACK + 1; stop < WIRE_STOP_MAX; stop++) {
 		if (!stats->stacks_by_stop[stop])
 			continue;
@@ -105,7 +106,8 @@ static void print_stacks(const struct capture_stats *stats)
 		strbuf_addf(&text, " %s", wire_stop_name(stop));
 		separator = ", ";
 	}
-	print_item("stacks", &text);
+	if (text.length)
+		print_item("stacks", &text);
 }
 
 static void print_losses(const struct capture_stats *stats)
@@ -113,10 +115,9 @@ static void print_losses(const struct capture_stats *stats)
 	_cleanup_strbuf_ struct strbuf text = {0};
 	const char *separator = "; by place: ";
 
-	if (stats->samples_lost || stats->loss_count)
-		add_plural(&text, stats->samples_lost, "sample");
-	else
-		strbuf_add(&text, "none");
+	if (!stats->samples_lost && !stats->loss_count)
+		return;
+	add_plural(&text, stats->samples_lost, "sample");
 	for (uint32_t i = 0; i < stats->loss_count; i++) {
 		const struct capture_loss *loss = &stats->losses[i];
 
@@ -132,22 +133,27 @@ static void print_losses(const struct capture_stats *stats)
 
 static void print_cost(const struct session_result *result)
 {
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_collector_cpu(&text, &result->stats, result->duration_ns);
+	strbuf_addf(&text, "; %.0f MB", (double)result->stats.collector_peak_rss_bytes / 1e6);
+	print_item("cost", &text);
+}
+
+/* What is taken from the programs. */
+static void print_kernel_cost(const struct session_result *result)
+{
 	const struct capture_stats *stats = &result->stats;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (stats->bpf_run_count && stats->samples)
-		strbuf_addf(&text, "%.1f µs per sample in the kernel; ",
+	if (!stats->samples || result->mode_reason.text[0])
+		return;
+	if (stats->bpf_run_count)
+		strbuf_addf(&text, "%.1f µs per sample",
 			(double)stats->bpf_run_time_ns / (double)stats->samples / 1000);
-	else if (stats->samples && !result->mode_reason.text[0])
-		strbuf_add(&text, "time in the kernel is not measured, that needs CAP_SYS_ADMIN; ");
-	strbuf_add(&text, "sonde itself: ");
-	format_duration(&text, stats->collector_cpu_ns);
-	strbuf_add(&text, " of CPU time");
-	if (result->duration_ns >= NS_PER_S) /* starting up is no share of a short run */
-		strbuf_addf(&text, " (%.1f %% of one core)",
-			percent(stats->collector_cpu_ns, result->duration_ns));
-	strbuf_addf(&text, ", %.0f MB peak memory", (double)stats->collector_peak_rss_bytes / 1e6);
-	print_item("cost", &text);
+	else
+		strbuf_add(&text, "time per sample is not measured, that needs CAP_SYS_ADMIN");
+	print_item("kernel", &text);
 }
 
 static void print_waiting(const struct capture_stats *stats, bool exact)
@@ -157,7 +163,7 @@ static void print_waiting(const struct capture_stats *stats, bool exact)
 	if (!stats->wait_samples)
 		return;
 	format_duration(&text, stats->waited_ns);
-	strbuf_add(&text, " of all threads together");
+	strbuf_add(&text, " of all threads");
 	if (stats->wait_run_time_ns) {
 		strbuf_add(&text, exact ? "; measuring it took " : "; sampling them took ");
 		format_duration(&text, stats->wait_run_time_ns);
@@ -213,22 +219,15 @@ static void print_tables(const struct capture_stats *stats)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (!stats->tables_built && !stats->tables_from_cache)
+	if (!stats->tables_built)
 		return;
-	if (stats->tables_built) {
-		format_count(&text, stats->tables_built);
-		strbuf_add(&text, " built in ");
-		format_duration(&text, stats->table_build_ns);
-	}
-	if (stats->tables_from_cache) {
-		strbuf_add(&text, text.length ? ", " : "");
-		format_count(&text, stats->tables_from_cache);
-		strbuf_add(&text, " from the cache");
-	}
+	format_count(&text, stats->tables_built);
+	strbuf_add(&text, " built in ");
+	format_duration(&text, stats->table_build_ns);
 	if (stats->stacks_unwound_in_user_space && stats->bpf_run_count) {
 		strbuf_add(&text, "; ");
 		add_plural(&text, stats->stacks_unwound_in_user_space, "stack");
-		strbuf_add(&text, " copied and unwound once the tables were there");
+		strbuf_add(&text, " unwound once they were there");
 	}
 	print_item("tables", &text);
 }
@@ -268,43 +267,58 @@ static bool is_only_roots(const char *path)
 	return sudo_user(&user, &group) && stat(path, &file) == 0 && file.st_uid != user;
 }
 
+/* Where the recording is. */
+static void print_files(const char *output, const char *first, uint32_t parts)
+{
+	_cleanup_strbuf_ struct strbuf size = {0};
+	struct stat file;
+
+	if (first)
+		print_plain("sonde: %u window%s, each in its own file, from %s on\n", parts,
+			parts == 1 ? "" : "s", first);
+	if (first || stat(output, &file) < 0 || !S_ISREG(file.st_mode) || file.st_size == 0)
+		return;
+	format_bytes(&size, (uint64_t)file.st_size);
+	print_plain("sonde: %s in %s\n", strbuf_cstr(&size), output);
+}
+
+/* What matters comes first: where the recording is, and how it is read. */
 static void print_next(const struct session_result *result, const struct session_options *options,
 	bool is_one_of_ranks)
 {
 	const char *output = session_output(options, result);
 	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
 	_cleanup_strbuf_ struct strbuf name = {0};
+	bool needs_sudo = options->how.access != OUTPUT_GROUP;
 
-	if (first)
-		print_plain("sonde: %u window%s, each in its own file, from %s on\n",
-			result->part_count, result->part_count == 1 ? "" : "s", first);
+	print_files(output, first, result->part_count);
 	if (strcmp(output, "-") == 0 || options->live.visitor)
 		return;
 	escape_shell(&name, first ? first : output);
-	print_plain("next: %ssonde report %s%s\n",
-		options->how.access != OUTPUT_GROUP && is_only_roots(first ? first : output)
-			? "sudo "
-			: "",
-		strbuf_cstr(&name), is_one_of_ranks ? ", or of all ranks: sonde report" : "");
+	needs_sudo = needs_sudo && is_only_roots(first ? first : output);
+	print_plain("next: %ssonde report %s%s\n", needs_sudo ? "sudo " : "", strbuf_cstr(&name),
+		is_one_of_ranks ? ", or of all ranks: sonde report" : "");
 }
 
 static void print_summary(const struct session_result *result,
 	const struct session_options *options, bool is_one_of_ranks)
 {
-	print_amount(result, session_output(options, result));
-	print_windows(options);
+	print_amount(result);
+	print_next(result, options, is_one_of_ranks);
+	print_plain("\n");
 	print_stacks(&result->stats);
 	print_losses(&result->stats);
+	print_windows(options);
 	print_waiting(&result->stats, result->waits_are_exact);
 	print_device(&result->stats.device);
 	print_ranges(&result->stats.ranges);
 	print_energy(result);
 	print_cost(result);
+	print_kernel_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);
 	record_print_hooks(&result->hooks);
 	print_notes(&result->stats);
-	print_next(result, options, is_one_of_ranks);
 }
 
 void record_print_end(const struct session_result *result, const struct session_options *options,

@@ -56,8 +56,11 @@ static int open_limited(
 
 static void spend(struct file_store *store, uint64_t since_ns)
 {
-	uint64_t spent_ns = thread_cpu_ns() - since_ns;
+	uint64_t now_ns = thread_cpu_ns(), spent_ns = now_ns - since_ns;
 
+	pthread_mutex_lock(&store->lock);
+	store->account.cpu_ns = now_ns;
+	pthread_mutex_unlock(&store->lock);
 	if (spent_ns > FILE_CPU_SHARE_NS)
 		store->cpu_left_ns -= MIN(spent_ns - FILE_CPU_SHARE_NS, store->cpu_left_ns);
 }

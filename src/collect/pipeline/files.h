@@ -18,6 +18,7 @@ struct file_store;
 
 struct file_store_account {
 	uint64_t tables_built, tables_from_cache, table_build_ns;
+	uint64_t cpu_ns;         /* of the thread that makes tables and symbols, all in all */
 	uint64_t tables_refused; /* by the sampler: such stacks are unwound by the collector */
 	uint64_t unreadable;     /* files that samples needed and that could not be opened */
 	struct errmsg unreadable_example; /* why the first could not */

@@ -63,6 +63,37 @@ static void account_losses(
 	stats->samples_lost = sources->samples_lost + pipeline->malformed;
 }
 
+static uint64_t cpu_time_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
+	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * NS_PER_US;
+}
+
+struct session_cpu session_cpu_now(struct session *session)
+{
+	struct file_store_account files;
+
+	file_store_account(session->files, &files);
+	return (struct session_cpu){.all_ns = cpu_time_ns(), .files_ns = files.cpu_ns};
+}
+
+/* Tables and symbols are made once for each file: that is no cost that goes on. */
+static void account_cpu(struct session *session, struct capture_stats *stats)
+{
+	const struct session_cpu now = session_cpu_now(session), *begin = &session->cpu_at_begin,
+				 *end = &session->cpu_at_end;
+
+	stats->collector_cpu_ns = now.all_ns;
+	stats->collector_start_cpu_ns = begin->all_ns + now.files_ns - begin->files_ns;
+	if (session->sampling_ended)
+		stats->collector_end_cpu_ns =
+			now.all_ns - end->all_ns -
+			MIN(now.files_ns - end->files_ns, now.all_ns - end->all_ns);
+}
+
 void session_fill_stats(struct session *session, bool complete)
 {
 	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
@@ -70,11 +101,9 @@ void session_fill_stats(struct session *session, bool complete)
 	struct file_store_account files;
 	const struct source_capabilities *offered = &session->sources.offered;
 	struct source_account sources;
-	struct rusage usage;
 
 	source_set_account(&session->sources, &sources);
 	file_store_account(session->files, &files);
-	getrusage(RUSAGE_SELF, &usage);
 	stats->end_time_ns = session->end_ns ? session->end_ns : monotonic_now_ns();
 	stats->samples = pipeline->samples;
 	memcpy(stats->stacks_by_stop, pipeline->stacks_by_stop, sizeof(stats->stacks_by_stop));
@@ -92,9 +121,7 @@ void session_fill_stats(struct session *session, bool complete)
 	stats->wait_run_count = sources.waiting.count;
 	stats->wait_run_time_ns = sources.waiting.time_ns;
 	stats->stacks_unwound_in_user_space = pipeline->unwound_in_user_space;
-	stats->collector_cpu_ns =
-		((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
-		((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * NS_PER_US;
+	account_cpu(session, stats);
 	stats->collector_peak_rss_bytes = peak_rss_bytes();
 	stats->tables_built = files.tables_built;
 	stats->tables_from_cache = files.tables_from_cache;

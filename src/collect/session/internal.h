@@ -77,6 +77,11 @@ struct session_limits {
 	struct cpu_limits first;
 };
 
+/* CPU time of this process, and of it that of the thread that makes tables and symbols. */
+struct session_cpu {
+	uint64_t all_ns, files_ns;
+};
+
 struct session {
 	const struct session_options *options;
 	struct session_result *result;
@@ -106,7 +111,8 @@ struct session {
 	uint64_t ordered_until_ns; /* the address spaces are as they were at this moment */
 	uint64_t ranges_refused;   /* mappings that the kernel's maps had no room for */
 	bool late_names_read;      /* the perf maps of all processes, at the end */
-	int failure;               /* the first error inside a callback */
+	struct session_cpu cpu_at_begin, cpu_at_end; /* of sampling */
+	int failure;                                 /* the first error inside a callback */
 };
 
 /* ---- open.c ---- */
@@ -155,6 +161,7 @@ int session_write_limits(struct session *session);
 
 /* ---- account.c ---- */
 
+struct session_cpu session_cpu_now(struct session *session);
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);
 /* Sentences on what is missing or partial and why. */

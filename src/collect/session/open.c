@@ -500,6 +500,7 @@ static int begin_recording(struct session *session, struct errmsg *err)
 	int result;
 
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
+	session->cpu_at_begin = session_cpu_now(session);
 	result = write_session(session);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot begin the capture: %s", strerror(-result));

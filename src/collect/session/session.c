@@ -229,6 +229,7 @@ static int finish(struct session *session, struct errmsg *err)
 	source_set_pause(&session->sources);
 	source_set_stop(&session->sources);
 	session->sampling_ended = true;
+	session->cpu_at_end = session_cpu_now(session);
 	if (session->options->live.visitor && !session->options->live.is_kept) {
 		/* nobody looks at it any more */
 		session->result->command_status =

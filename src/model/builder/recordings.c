@@ -59,6 +59,8 @@ static void add_counts(struct capture_stats *sum, const struct capture_stats *mo
 	sum->bpf_run_time_ns += more->bpf_run_time_ns;
 	sum->stacks_unwound_in_user_space += more->stacks_unwound_in_user_space;
 	sum->collector_cpu_ns += more->collector_cpu_ns;
+	sum->collector_start_cpu_ns += more->collector_start_cpu_ns;
+	sum->collector_end_cpu_ns += more->collector_end_cpu_ns;
 	sum->collector_peak_rss_bytes =
 		MAX(sum->collector_peak_rss_bytes, more->collector_peak_rss_bytes);
 	sum->tables_built += more->tables_built;
