@@ -111,3 +111,47 @@ def test_the_table_of_groups_is_not_needed(ann, home):
     ann("sudo sh -c 'grep -v ^ann: /etc/passwd > /tmp/passwd.$$; mount --bind /tmp/passwd.$$ /etc/passwd; rm /tmp/passwd.$$; "
         "exec /home/ann/.local/bin/sonde record -q -- true'; sonde report sonde.pftrace")
     assert "ann" in passwd.read_text() and ann.not_hers() == []
+
+
+PREFIX = "python3 -c 'import sys; print(sys.prefix)'"
+
+
+@pytest.fixture
+def venv(ann, home):
+    """A virtual environment that is active in her shell."""
+    ann("python3 -m venv --without-pip venv")
+    return {"PATH": "/home/ann/venv/bin:/home/ann/.local/bin:/usr/local/bin:/usr/bin:/bin", "VIRTUAL_ENV": "/home/ann/venv"}
+
+
+def test_another_python_than_in_the_shell(ann, venv):
+    """sudo takes PATH from its settings: sonde says so, and what it recommends works."""
+    done = ann(f"sudo $(which sonde) record -- {PREFIX}", env=venv)
+    assert done.stdout == "/usr\n"
+    assert "sonde: python3 is /usr/bin/python3 under sudo, and /home/ann/venv/bin/python3 in your shell; " in done.stderr
+    assert 'sudo env "PATH=$PATH" sonde record …' in done.stderr
+    # On a terminal another process of sudo is between.
+    done = ann(f'script -qec "sudo /home/ann/.local/bin/sonde record -- {PREFIX}" /dev/null', env=venv)
+    assert "python3 is /usr/bin/python3 under sudo" in done.stdout and "/home/ann/venv/bin/python3 in your shell" in done.stdout, done
+    done = ann(f'sudo env "PATH=$PATH" sonde record -- {PREFIX}', env=venv)
+    assert done.stdout == "/home/ann/venv\n" and "under sudo" not in done.stderr, done
+
+
+def test_a_command_that_sudo_does_not_find(ann, home):
+    ann("cp train.py .local/bin/own-tool && chmod +x .local/bin/own-tool")
+    done = ann("sudo $(which sonde) record -- own-tool", check=127)
+    assert "own-tool is not found under sudo, and /home/ann/.local/bin/own-tool in your shell" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["python3 -c pass", "/usr/bin/python3 -c pass", "true"])
+def test_the_same_command_as_in_the_shell(ann, home, command):
+    assert "under sudo" not in ann(f"sudo $(which sonde) record -- {command}").stderr
+    assert "under sudo" not in ann(f"sudo sh -c '$0 record -- {command}' $(which sonde)").stderr
+
+
+def test_a_path_that_is_no_path(ann, home):
+    """What the user set may be anything: it is looked at within bounds, and printed as text."""
+    for path in ("/usr/bin:/bin:" + "x" * 5000, ":" * 1000 + "/usr/bin", "/usr/bin:\x1b[31m:\n"):
+        assert "under sudo" not in ann('sudo /home/ann/.local/bin/sonde record -- true', env={"PATH": path}).stderr
+    ann("mkdir $'\\e[31m' && cp .local/bin/sonde $'\\e[31m'/own-tool")
+    done = ann("sudo .local/bin/sonde record -- own-tool", env={"PATH": "/home/ann/\x1b[31m:/usr/bin:/bin"}, check=127)
+    assert "own-tool is not found under sudo" in done.stderr and "\x1b" not in done.stderr, done

@@ -11,6 +11,7 @@ import pytest
 
 UID = 4711
 SUDOERS = """Defaults env_reset
+Defaults use_pty
 Defaults secure_path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 root ALL=(ALL:ALL) ALL
 ann ALL=(ALL:ALL) NOPASSWD: ALL

@@ -14,6 +14,7 @@
 #include "cli/record/device_options.h"
 #include "cli/record/live_server.h"
 #include "cli/record/output_name.h"
+#include "cli/record/sudo_command.h"
 #include "cli/record/summary.h"
 #include "cli/record/window_options.h"
 #include "cli/serve/serve.h"
@@ -256,6 +257,16 @@ static int parse_options(
 	return r < 0 ? r : parse_group(options, err);
 }
 
+/* Before the command says anything itself. */
+static void print_command(const struct session_options *options)
+{
+	struct errmsg sentence;
+
+	if (options->command && !record_quiet &&
+		sudo_command_differs(options->command[0], &sentence))
+		warn("%s", sentence.text);
+}
+
 static int run_record(int count, char **arguments)
 {
 	uint32_t pids[TARGET_MAXIMUM_PIDS];
@@ -294,6 +305,7 @@ static int run_record(int count, char **arguments)
 		return fail_usage(&err);
 	}
 	options.period_ns = NS_PER_S / frequency_hz(&options.window);
+	print_command(&options);
 	if (record_serve.is_wanted)
 		error = live_server_start(&server, &record_serve, &options, &err);
 	if (error == 0)
