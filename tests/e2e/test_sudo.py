@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 
 import pytest
 from conftest import ROOT
@@ -129,6 +130,9 @@ def test_another_python_than_in_the_shell(ann, venv):
     assert done.stdout == "/usr\n"
     assert "sonde: python3 is /usr/bin/python3 under sudo, and /home/ann/venv/bin/python3 in your shell; " in done.stderr
     assert 'sudo env "PATH=$PATH" sonde record …' in done.stderr
+    # What docs/record.md says of sudo's options.
+    for how, prefix in ("-E", "/usr"), ("--preserve-env=PATH", "/home/ann/venv"):
+        assert ann(f"sudo {how} $(which sonde) record -q -- {PREFIX}", env=venv).stdout == f"{prefix}\n"
     # On a terminal another process of sudo is between.
     done = ann(f'script -qec "sudo /home/ann/.local/bin/sonde record -- {PREFIX}" /dev/null', env=venv)
     assert "python3 is /usr/bin/python3 under sudo" in done.stdout and "/home/ann/venv/bin/python3 in your shell" in done.stdout, done
@@ -155,3 +159,25 @@ def test_a_path_that_is_no_path(ann, home):
     ann("mkdir $'\\e[31m' && cp .local/bin/sonde $'\\e[31m'/own-tool")
     done = ann("sudo .local/bin/sonde record -- own-tool", env={"PATH": "/home/ann/\x1b[31m:/usr/bin:/bin"}, check=127)
     assert "own-tool is not found under sudo" in done.stderr and "\x1b" not in done.stderr, done
+
+
+CAPABILITIES = "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_syslog+ep"
+
+
+def test_capabilities_on_the_file(ann, venv):
+    """The way without root: BPF, her own Python and a capture of her own, as docs/record.md has it."""
+    if not shutil.which("setcap"):
+        pytest.fail("setcap is needed: tools/deps test installs it")
+    assert CAPABILITIES in (ROOT / "docs" / "record.md").read_text()
+    ann(f"sudo setcap {CAPABILITIES} $(readlink -f $(which sonde))", env=venv)
+    done = ann("sonde record -- python3 -c 'import sys, runpy; print(sys.prefix); runpy.run_path(\"train.py\")'", env=venv)
+    assert done.stdout == "/home/ann/venv\n" and "mode " not in done.stderr, done
+    report = json.loads(ann("sonde report --json", env=venv).stdout)
+    assert report["session"]["unwind_mode"] == "bpf"
+    assert "step" in {row["name"] for row in report["tables"]["function"]["rows"]}
+    assert any(frame["kind"] == "kernel" for row in report["tables"]["stack"]["rows"] for frame in row["frames"])
+    doctor = json.loads(ann("sonde doctor --json", env=venv).stdout)
+    assert {source["name"] for source in doctor["sources"] if source["status"] == "works"} >= {
+        "cpu-bpf", "cpu-user", "python", "waiting", "attach", "whole-machine"}
+    ann("sonde record -q -a -d 1 -o all.pftrace && rm all.pftrace sonde.pftrace", env=venv)
+    assert ann.not_hers() == []

@@ -227,7 +227,7 @@ static void print_tables(const struct capture_stats *stats)
 	if (stats->stacks_unwound_in_user_space && stats->bpf_run_count) {
 		strbuf_add(&text, "; ");
 		add_plural(&text, stats->stacks_unwound_in_user_space, "stack");
-		strbuf_add(&text, " unwound once they were there");
+		strbuf_add(&text, " copied meanwhile");
 	}
 	print_item("tables", &text);
 }
