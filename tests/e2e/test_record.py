@@ -102,9 +102,10 @@ def test_stacks_of_20000_frames_say_that_they_are_cut(record, workload):
 def test_threads_have_their_names_and_their_shares(record, workload):
     _, data = record(workload("threads", 2))
     rows = {row["name"]: row for row in data["tables"]["thread"]["rows"]}
-    assert {"worker-0", "worker-1", "worker-2", "worker-3"} <= set(rows)
     assert len({row["tid"] for row in rows.values()}) == len(rows)
-    assert rows["worker-3"]["self_samples"] > rows["worker-0"]["self_samples"]
+    for number in range(4):  # of CPU time, however long they took
+        seconds = rows[f"worker-{number}"]["self_samples"] / FREQUENCY_HZ
+        assert seconds == pytest.approx(2 * (number + 1) / 4, rel=0.1, abs=0.05), rows
 
 
 @needs_bpf
@@ -225,7 +226,7 @@ def test_stacks_of_one_side(record, sonde, report, tmp_path, workload, side, oth
 def test_processes_that_live_for_milliseconds(record, workload):
     done, data = record(workload("short_lived", 2, 5))
     children = int(re.search(r"processes (\d+)", done.stdout).group(1))
-    assert children > 50
+    assert children == 400
     assert data["totals"]["processes_in_capture"] > 0.5 * children
     assert functions(data)["short_spin"]["total_share"] > 0.2
 

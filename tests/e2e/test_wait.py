@@ -258,9 +258,10 @@ def test_short_waits_are_counted(recorded, sonde, workload, tmp_path, mode):
 def test_every_wait_has_its_stack(recorded, workload):
     run = recorded(*workload("switches", 2, 10, 100), options=("--wait", "exact", "--wait-min", 0))
     rows = [row for row in run.part["rows"] if row["reason"] == "sleep"]
-    slept = sum(row["waits"] for row in rows if row["function"] == "sleep_often")
-    times = int(re.search(r"slept (\d+)", run.stdout)[1])
+    slept, times = sum(row["waits"] for row in rows), int(re.search(r"slept (\d+)", run.stdout)[1])
     assert slept == pytest.approx(times, rel=0.02, abs=10) and all(row["stack_taken"] for row in rows), (run.stdout, rows)
+    # The first stacks may be cut, before the tables of libc are there.
+    assert sum(row["waits"] for row in rows if row["function"] == "sleep_often") > 0.8 * times, rows
     assert run.data["losses"]["samples_lost"] == 0
 
 

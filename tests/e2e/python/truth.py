@@ -3,7 +3,7 @@
 
     truth.py trace OUT.json LIBRARY    runs once under sys.settrace and writes all stacks, as lists of
                                        [function, file, line] from the outermost frame on
-    truth.py run SECONDS LIBRARY       runs the same untraced
+    truth.py run SECONDS LIBRARY       runs the same untraced, for so many seconds of CPU time
 
 Stacks go from Python through C and back: reduce, sorted, map, re.sub, json, ctypes, generators, coroutines,
 comprehensions, decorators, properties, context managers, exceptions, recursion, exec, threads.
@@ -284,7 +284,7 @@ def ended():
     if sys.argv[1] == "trace":
         ROUNDS[0] += 1
         return ROUNDS[0] > 6
-    return time.monotonic() > END
+    return time.process_time() > END
 
 
 LIBRARY = ctypes.CDLL(sys.argv[3])
@@ -294,5 +294,5 @@ if sys.argv[1] == "trace":
     SIZE = 3
     trace(sys.argv[2])
 else:
-    END = time.monotonic() + float(sys.argv[2])
+    END = time.process_time() + float(sys.argv[2])
     main()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `short_lived SECONDS [MILLISECONDS]`: one process after the other, each forked, executed anew as
- * `short_lived MILLISECONDS child`, working in short_spin for MILLISECONDS (5). Prints "processes
- * N" at the end.
+ * `short_lived MILLISECONDS child`, working in short_spin for MILLISECONDS (5) of CPU time, so many
+ * that they work for SECONDS together. Prints "processes N" at the end.
  */
 #include <sys/wait.h>
 
@@ -12,9 +12,9 @@ SPIN_FUNCTION(short_spin)
 
 static int child_main(const char *milliseconds)
 {
-	double end = now_s() + strtod(milliseconds, NULL) * 1e-3;
+	double end = cpu_s() + strtod(milliseconds, NULL) * 1e-3;
 
-	while (now_s() < end)
+	while (cpu_s() < end)
 		short_spin(20);
 	return 0;
 }
@@ -37,14 +37,16 @@ static void run_child(char *name, char *milliseconds)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
-	unsigned long count = 0;
+	char *milliseconds = argc > 2 ? argv[2] : (char[]){"5"};
+	double seconds = seconds_argument(argc, argv);
+	unsigned long count;
 
 	if (argc > 2 && strcmp(argv[2], "child") == 0)
 		return child_main(argv[1]);
+	count = (unsigned long)(seconds * 1e3 / strtod(milliseconds, NULL));
 	ready();
-	for (; now_s() < end; count++)
-		run_child(argv[0], argc > 2 ? argv[2] : "5");
+	for (unsigned long i = 0; i < count; i++)
+		run_child(argv[0], milliseconds);
 	printf("processes %lu\n", count);
 	return 0;
 }

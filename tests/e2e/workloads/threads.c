@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `threads SECONDS [COUNT]`: COUNT (4, at most 8) threads named worker-0 … that work 1 : 2 : 3 : …
- * of the time (worker N is busy (N + 1) / COUNT of it), while the main thread sleeps in
- * pthread_join.
+ * of the time, while the main thread sleeps in pthread_join: worker N has (N + 1) / COUNT of
+ * SECONDS of CPU time, and takes SECONDS at least.
  */
 #include <pthread.h>
 
@@ -13,10 +13,18 @@
 struct worker {
 	pthread_t thread;
 	unsigned number, count;
-	double end;
+	double seconds;
 };
 
 SPIN_FUNCTION(thread_spin)
+
+static double thread_cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
 
 static NOINLINE void *worker_main(void *argument)
 {
@@ -26,11 +34,10 @@ static NOINLINE void *worker_main(void *argument)
 
 	snprintf(name, sizeof(name), "worker-%u", worker->number);
 	pthread_setname_np(pthread_self(), name);
-	while (now_s() < worker->end) {
-		double start = now_s();
+	for (double round = 0; round * 0.01 < worker->seconds; round++) {
 		struct timespec pause = {.tv_nsec = (long)((0.01 - busy_s) * 1e9)};
 
-		while (now_s() < start + busy_s)
+		while (thread_cpu_s() < (round + 1) * busy_s)
 			thread_spin(50);
 		if (pause.tv_nsec > 0)
 			nanosleep(&pause, NULL);
@@ -40,14 +47,15 @@ static NOINLINE void *worker_main(void *argument)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double seconds = seconds_argument(argc, argv);
 	unsigned count = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 4;
 	struct worker workers[THREADS_MAX];
 
 	if (count < 1 || count > THREADS_MAX)
 		return 2;
 	for (unsigned number = 0; number < count; number++) {
-		workers[number] = (struct worker){.number = number, .count = count, .end = end};
+		workers[number] =
+			(struct worker){.number = number, .count = count, .seconds = seconds};
 		if (pthread_create(&workers[number].thread, NULL, worker_main, &workers[number]))
 			die("pthread_create");
 	}
