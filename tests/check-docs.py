@@ -170,7 +170,7 @@ def check_pictures(root):
 
 CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)((?:(?!\n\n).)+?)(?<!`)\1(?!`)", re.S)
 
-FIGURE = r"[-+±]?\d[\d.,]*(?:e-?\d+)?"
+FIGURE = r"[-+±]?\d[\d.,]*(?:e[-+]?\d+)?"
 # What a figure or a name stands for in a quoted sentence.
 PLACE = re.compile(rf"{ELLIPSIS}|\S*/\S*|\S+\.(?:pftrace|py|so)\b\S*|\b[A-Z]\b|\b[A-Z][A-Z_]{{2,}}\b|(?<![\w.]){FIGURE}(?![\w])")
 COMMANDS = re.compile(
@@ -516,13 +516,15 @@ def check_runs(root, page):
 
 
 def write_anew(block, text):
-    """The same parts, found by their first line with other figures."""
+    """The same parts, found by their first line with other figures. Returns what is still wrong with it, or None."""
     lines = [line.rstrip() for line in text.splitlines()]
     head = block.lines[:1] if block.info == "console" else []
     quoted, made, begin = block.lines[len(head):], [], 0
     skipped = [number for number, line in enumerate(quoted) if line.strip() == ELLIPSIS]
     for part in parts_of(quoted):
-        at = next((at for at in range(begin, len(lines)) if form(lines[at]) == form(part[0])), begin)
+        at = next((at for at in range(begin, len(lines)) if form(lines[at]) == form(part[0])), None)
+        if at is None:
+            return f"{block}: '{block.command}' prints no line like '{part[0].strip()}'"
         made += [*([ELLIPSIS] if made or 0 in skipped else []), *lines[at:at + len(part)]]
         begin = at + len(part)
     if len(quoted) - 1 in skipped:
@@ -533,6 +535,7 @@ def write_anew(block, text):
     block.page.write_text("".join(page), encoding="utf-8")
     read.cache_clear()
     print(f"{block}: written anew")
+    return None
 
 
 UNITS = r"(?: ?(?:%|ns|µs|ms|s|min|h|B|KiB|MiB|GiB|KB|MB|GB|J|mJ|µJ|W))?(?![\w])"
@@ -563,9 +566,9 @@ def check(root, program=None, renew=False):
                         continue
                     problems = list(check_output(block, program, Path(name)))
                     if problems and renew:
-                        write_anew(replayed(page)[number], printed(program, block.command, Path(name)))
-                    else:
-                        found += problems
+                        left = write_anew(replayed(page)[number], printed(program, block.command, Path(name)))
+                        problems = [left] if left else []
+                    found += problems
     return found
 
 

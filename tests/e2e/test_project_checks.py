@@ -296,3 +296,6 @@ def test_docs_writes_output_anew(documented):
     page.write_text(right.replace("2 samples", "3 samples").replace("1 ms", "20 s"))
     assert check("check-docs.py", "--renew", documented, documented / "sonde")[0] == 0
     assert page.read_text() == right
+    page.write_text(right.replace("2 samples", "two samples"))
+    status, text = check("check-docs.py", "--renew", documented, documented / "sonde")
+    assert status == 1 and "prints no line like 'two samples'" in text and "two samples" in page.read_text()
