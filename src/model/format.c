@@ -83,6 +83,14 @@ void format_count(struct strbuf *out, uint64_t count)
 	strbuf_add_count(out, count);
 }
 
+void format_rate(struct strbuf *out, double value)
+{
+	if (value >= 9999.5 && value < 1e18)
+		format_count(out, (uint64_t)llround(value));
+	else
+		strbuf_addf(out, "%.4g", value);
+}
+
 void format_plural(struct strbuf *out, uint64_t count, const char *one, const char *many)
 {
 	format_count(out, count);

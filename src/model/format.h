@@ -18,6 +18,8 @@ void format_energy(struct strbuf *out, double joules);
 void format_weight(struct strbuf *out, const struct model *model, uint64_t samples);
 /* Thousands apart: "1,234,567". */
 void format_count(struct strbuf *out, uint64_t count);
+/* Four digits, never an exponent: "0.613", "59.12", "14,790". */
+void format_rate(struct strbuf *out, double value);
 /* "1 sample", "1,234 samples". */
 void format_plural(struct strbuf *out, uint64_t count, const char *one, const char *many);
 /* A command as part of a sentence or a row: its first line, and "…" where there are more. A line

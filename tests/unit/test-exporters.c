@@ -208,6 +208,13 @@ static void test_figures(void **state)
 	strbuf_add_char(&out, ' ');
 	format_duration_change(&out, -0.5);
 	assert_string_equal(strbuf_cstr(&out), "1,234,567 123 1.50 KiB -500 ms");
+	strbuf_clear(&out);
+	format_rate(&out, 0.61304);
+	strbuf_add_char(&out, ' ');
+	format_rate(&out, 9999.4);
+	strbuf_add_char(&out, ' ');
+	format_rate(&out, 14792.6);
+	assert_string_equal(strbuf_cstr(&out), "0.613 9999 14,793");
 	strbuf_done(&out);
 }
 

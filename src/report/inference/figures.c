@@ -109,6 +109,13 @@ static void describe_limits(struct strbuf *out, const struct inference_slo *slo)
 	}
 }
 
+static void add_rate(struct strbuf *out, const char *before, double rate, const char *after)
+{
+	strbuf_add(out, before);
+	format_rate(out, rate);
+	strbuf_add(out, after);
+}
+
 static void describe_goodput(struct strbuf *text, const struct report_view *view)
 {
 	const struct inference_goodput goodput = inference_goodput_of(view->inference, view->slo);
@@ -121,7 +128,7 @@ static void describe_goodput(struct strbuf *text, const struct report_view *view
 		return;
 	}
 	if (!isnan(goodput.requests_per_s))
-		strbuf_addf(text, "%.4g requests/s, ", goodput.requests_per_s);
+		add_rate(text, "", goodput.requests_per_s, " requests/s, ");
 	strbuf_addf(text, "%llu of %llu requests (%.1f %%)", (unsigned long long)goodput.met,
 		(unsigned long long)goodput.judged, 100 * goodput.share);
 	if (goodput.unjudged)
@@ -176,14 +183,13 @@ static void describe_rates(struct strbuf *text, const struct inference *inferenc
 	format_count(text, inference->output_tokens);
 	strbuf_add(text, " output tokens");
 	if (!isnan(inference->tokens_per_s)) {
-		strbuf_addf(text, ": %.4g tokens/s of all requests", inference->tokens_per_s);
+		add_rate(text, ": ", inference->tokens_per_s, " tokens/s of all requests");
 		if (inference->user_tokens_per_s.count)
-			strbuf_addf(
-				text, ", %.4g of one (median)", inference->user_tokens_per_s.p50);
+			add_rate(text, ", ", inference->user_tokens_per_s.p50, " of one (median)");
 	}
 	if (inference->prefill_tokens_per_s.count)
-		strbuf_addf(text, "; prompts are read at %.4g tokens/s (median)",
-			inference->prefill_tokens_per_s.p50);
+		add_rate(text, "; prompts are read at ", inference->prefill_tokens_per_s.p50,
+			" tokens/s (median)");
 	strbuf_add_char(text, '.');
 	if (inference->large_chunks)
 		strbuf_addf(text,

@@ -280,11 +280,12 @@ static void add_prediction(struct result *result, const struct runs_report *repo
 
 static void add_figure(struct strbuf *out, enum run_figure figure, double value)
 {
-	if (figure == RUN_TTFT_NS || figure == RUN_TPOT_NS)
+	if (figure == RUN_TTFT_NS || figure == RUN_TPOT_NS) {
 		format_duration(out, (uint64_t)(value + 0.5));
-	else
-		strbuf_addf(out, "%.4g%s", value,
-			figure == RUN_TOKENS_PER_S       ? " tokens/s"
+		return;
+	}
+	format_rate(out, value);
+	strbuf_add(out, figure == RUN_TOKENS_PER_S       ? " tokens/s"
 			: figure == RUN_JOULES_PER_TOKEN ? " J/token"
 							 : " W");
 }
