@@ -60,7 +60,7 @@ def on_cpu_s(run):
 
 def shares(run):
     """Of all of its time, what was taken from the thread; and of the time in which no other program had the CPU, what
-    interrupts and samples took, however busy the machine is."""
+    interrupts and samples took."""
     return {"stolen": run["stolen_s"] / run["seconds"], "interrupted": run["short_gaps_s"] / on_cpu_s(run)}
 
 
