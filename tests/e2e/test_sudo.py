@@ -170,6 +170,7 @@ def test_capabilities_on_the_file(ann, venv):
         pytest.fail("setcap is needed: tools/deps test installs it")
     assert CAPABILITIES in (ROOT / "docs" / "record.md").read_text()
     ann(f"sudo setcap {CAPABILITIES} $(readlink -f $(which sonde))", env=venv)
+    ann("echo 'while time.thread_time() < end + 0.5: open(\"/dev/zero\", \"rb\", 0).read(1 << 22)' >> train.py")  # in the kernel
     done = ann("sonde record -- python3 -c 'import sys, runpy; print(sys.prefix); runpy.run_path(\"train.py\")'", env=venv)
     assert done.stdout == "/home/ann/venv\n" and "mode " not in done.stderr, done
     report = json.loads(ann("sonde report --json", env=venv).stdout)
