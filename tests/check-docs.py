@@ -184,6 +184,7 @@ KNOWN = {
     "assertion failed at util/build-id.c": "perf",
     "assertion failed at util/build-id.c:1010": "perf",
     "this record has a build-id": "perf",
+    "from the cache": "bench",
     "parse and model": "bench",
     "why is the gpu idle in the newest capture?": "a user",
     "what got slower from before.pftrace to after.pftrace?": "a user",
