@@ -299,3 +299,38 @@ def test_docs_writes_output_anew(documented):
     page.write_text(right.replace("2 samples", "two samples"))
     status, text = check("check-docs.py", "--renew", documented, documented / "sonde")
     assert status == 1 and "prints no line like 'two samples'" in text and "two samples" in page.read_text()
+
+
+# ---- tools/first-hour ----
+
+
+@pytest.fixture
+def first_hour(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    return runpy.run_path(str(ROOT / "tools/first-hour"), run_name="first-hour")
+
+
+def test_the_first_hour_is_tested_when_its_parts_change(first_hour):
+    parts = ["README.md", "Makefile", "meson.build", "tests/e2e/workloads/meson.build", "tools/deps", "web/package-lock.json", "pyproject.toml"]
+    assert all(first_hour["PARTS"].fullmatch(name) for name in parts)
+    assert not any(first_hour["PARTS"].fullmatch(name) for name in ("src/cli/main.c", "docs/README.md", "tests/e2e/test_opencl.py"))
+    assert all((ROOT / name.partition("::")[0]).exists() for name in first_hour["TESTS"])
+
+
+@pytest.mark.parametrize("wrong, found", [
+    ({}, []),
+    ({"demo.log": "train.py:3\n2"}, ["demo-test: make demo ended with status 2"]),
+    ({"demo.log": "no line\n0"}, ["demo-test: the report of make demo names no line of train.py"]),
+    ({"test.end": None}, ["demo-test: make test did not end"]),
+    ({"tests.xml": None}, ["demo-test: no test of tests/e2e ran"]),
+    ({"tests.xml": RESULTS.format("", '<skipped message="needs root"/>')}, []),
+    ({"tests.xml": RESULTS.format("", '<skipped message="no musl-gcc"/>')},
+     ["demo-test: skipped for want of something: test_rows[2]: no musl-gcc"]),
+])
+def test_the_first_hour_finds_what_went_wrong(first_hour, tmp_path, wrong, found):
+    files = {"typed": "", "demo.log": "train.py:3\n0", "demo.end": "1", "test.log": "5 passed\n0", "test.end": "2",
+             "tests.xml": RESULTS.format("", "")}
+    for name, text in {**files, **wrong}.items():
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    assert first_hour["faults_of"]("demo-test", tmp_path) == found
