@@ -146,7 +146,9 @@ def of_tools_release(folder):
     loader = SourceFileLoader("release", str(ROOT / "tools/release"))
     release = module_from_spec(spec_from_loader(loader.name, loader))
     sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    sys.path.insert(0, str(ROOT / "tools"))  # as for a script there
     loader.exec_module(release)
+    sys.path.remove(str(ROOT / "tools"))
     sys.dont_write_bytecode = before
     project = release.tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     path = folder / "sonde_profiler-1.0-py3-none-any.whl"
