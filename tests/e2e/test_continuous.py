@@ -19,7 +19,7 @@ def windows(folder):
     return sorted(found, key=lambda path: int(NAME.match(path.name)[1]))
 
 
-def wait_for(what, timeout=60):
+def wait_for(what, timeout=240):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         found = what()

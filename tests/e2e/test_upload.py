@@ -40,6 +40,25 @@ def arguments(folder, workload):
     return make
 
 
+@pytest.fixture
+def start(sonde, tmp_path):
+    """start(*arguments) -> the process, what it has said so far (a function), and how to end the recording."""
+
+    def run(*arguments):
+        said = tmp_path / "said"
+        with said.open("w") as stderr:
+            process = sonde.start(*arguments, stderr=stderr)
+
+        def end():
+            process.send_signal(signal.SIGINT)
+            process.wait(240)
+            return said.read_text()
+
+        return process, said.read_text, end
+
+    return run
+
+
 def queue(folder):
     return sorted(path.name for path in (folder / "queue").glob("*/*.pftrace"))
 
@@ -88,13 +107,15 @@ def test_the_token_is_nowhere(sonde, folder, receiver, workload):
 
 
 @pytest.mark.parametrize("answer", [500, 503, 401, (429, {"Retry-After": "1"}), "cut"])
-def test_a_receiver_that_fails_once(sonde, folder, arguments, receiver, answer):
+def test_a_receiver_that_fails_once(start, folder, arguments, receiver, answer):
     double = receiver(answer, 200)
-    done = sonde(*arguments("--upload", double.url, seconds=6), check=0)
-    names = {path.name for path in windows(folder)}
-    assert names == {request.path[1:] for request in double.taken()} and queue(folder) == []
-    assert f"{double.url} takes windows again" in done.stderr
-    assert re.search(r"; [1-9]\d* attempts? failed|; [1-9]\d* attempts failed", done.stderr)
+    _, said, end = start(*arguments("--upload", double.url, seconds=600))
+    wait_for(lambda: len(double.taken()) >= 2 and f"{double.url} takes windows again" in said())
+    account = end()
+    names, delivered = {path.name for path in windows(folder)}, {request.path[1:] for request in double.taken()}
+    # On a busy machine there may be no time for the last ones; one that was just taken may wait, too.
+    assert delivered <= names and delivered | set(queue(folder)) == names
+    assert re.search(r"; [1-9]\d* attempts? failed", account)
 
 
 def test_a_receiver_that_never_answers_does_not_hold_up_the_recording(sonde, report, folder, arguments, receiver):
@@ -156,11 +177,15 @@ def test_a_sender_that_is_killed_is_reported(sonde, folder, arguments, receiver)
     assert "the process that sends windows was ended by signal 9" in process.stderr.readline()
 
 
-def test_what_is_removed_before_it_is_delivered_is_counted(sonde, folder, arguments, receiver):
-    double = receiver(503, 503, 200)
-    done = sonde(*arguments("--upload", double.url, "--keep", "1", seconds=8), check=0)
-    assert "was removed before" in done.stderr and "windows are dropped; keep more (--keep)" in done.stderr
-    assert re.search(r"; \d+ were removed before \(--keep\)", done.stderr)
+def test_what_is_removed_before_it_is_delivered_is_counted(start, folder, arguments, receiver):
+    double = receiver(503)
+    _, said, end = start(*arguments("--upload", double.url, "--keep", "1", seconds=600))
+    wait_for(lambda: "was removed before" in said())
+    double.answers[:] = [200]
+    wait_for(double.taken)
+    account = end()
+    assert "was removed before" in account and "windows are dropped; keep more (--keep)" in account
+    assert re.search(r"; [1-9]\d* were removed before \(--keep\)", account)
 
 
 def test_a_folder_that_is_gone_and_comes_back(sonde, folder, arguments, tmp_path):
