@@ -129,7 +129,7 @@ def test_a_signal_ends_it_with_the_last_window_complete(sonde, report, folder, n
     process = sonde.start("record", "-a", "--continuous", "--every", "1s", "-o", folder, prefix=prefix)
     wait_for(lambda: folder.exists() and len(windows(folder)) >= 2)
     os.kill(children(process)[0] if prefix else process.pid, number)
-    assert process.wait(60) == 0
+    assert process.wait(240) == 0
     assert not list(folder.glob("*.open.pftrace"))
     assert all(report(path)["losses"]["recording_complete"] for path in windows(folder))
 
