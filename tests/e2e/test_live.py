@@ -265,16 +265,31 @@ def test_a_capture_that_grows_in_a_folder(record, engine, serve, check_schema):
 
 
 def test_another_recording_of_the_same_name(record, engine, serve):
+    """It does not take the name of one that goes on: both are followed."""
+    live = Live(serve)
+    processes = [record()]
+    live.until_type("live_session")
+    processes.append(record())
+    live.until(lambda message: message["type"] == "live_session" and message["data"]["name"] == "run.2.pftrace")
+    assert [session["generation"] for session in live.of("live_session")] == [1, 1]
+    engine[2]()
+    for process in processes:
+        assert live.until_type("live_ended")["reason"] == "end"
+        process.wait(60)
+
+
+def test_a_recording_that_takes_the_place_of_one_that_was_killed(record, engine, serve):
     live = Live(serve)
     first = record()
     capture = live.until_type("live_session")["capture"]
+    first.kill()
+    first.wait(60)
     second = record()
     ended = live.until_type("live_ended")
     assert ended["capture"] == capture and ended["reason"] == "unreadable" and "another file" in ended["message"]
     session = live.until_type("live_session")
     assert session["capture"] == capture and session["generation"] == 2
     engine[2]()
-    first.wait(60)
     second.wait(60)
 
 

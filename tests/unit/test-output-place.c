@@ -123,7 +123,7 @@ static void test_replaces_what_is_open(void **state)
 {
 	_cleanup_close_ int before = -1;
 	struct errmsg reason;
-	char text[8];
+	char text[16];
 
 	put("file", "old");
 	before = open("file", O_RDONLY | O_CLOEXEC);
@@ -148,7 +148,7 @@ static void test_pipes_and_devices(void **state)
 	_cleanup_close_ int reader = -1;
 	struct output_place place;
 	struct errmsg reason;
-	char text[8];
+	char text[16];
 
 	assert_int_equal(mkfifo("pipe", 0600), 0);
 	assert_int_equal(symlink("pipe", "link"), 0);
@@ -409,7 +409,7 @@ _Noreturn static void write_at_once(int number, int start, int named, int end)
 {
 	_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE;
 	struct errmsg reason;
-	char text[8], byte;
+	char text[16], byte;
 	int r;
 
 	snprintf(text, sizeof(text), "%d", number);
