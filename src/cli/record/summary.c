@@ -282,22 +282,34 @@ static void print_files(const char *output, const char *first, uint32_t parts)
 	print_plain("sonde: %s in %s\n", strbuf_cstr(&size), output);
 }
 
+/* As it was typed in a folder such as a checkout, where no shell finds the name alone. */
+static const char *typed_program(void)
+{
+	const char *name = program_invocation_name;
+
+	return name[0] != '/' && strchr(name, '/') ? name : "sonde";
+}
+
 /* What matters comes first: where the recording is, and how it is read. */
 static void print_next(const struct session_result *result, const struct session_options *options,
 	bool is_one_of_ranks)
 {
 	const char *output = session_output(options, result);
 	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
-	_cleanup_strbuf_ struct strbuf name = {0};
+	_cleanup_strbuf_ struct strbuf name = {0}, program = {0};
 	bool needs_sudo = options->how.access != OUTPUT_GROUP;
 
 	print_files(output, first, result->part_count);
 	if (strcmp(output, "-") == 0 || options->live.visitor)
 		return;
 	escape_shell(&name, first ? first : output);
+	escape_shell(&program, typed_program());
 	needs_sudo = needs_sudo && is_only_roots(first ? first : output);
-	print_plain("next: %ssonde report %s%s\n", needs_sudo ? "sudo " : "", strbuf_cstr(&name),
-		is_one_of_ranks ? ", or of all ranks: sonde report" : "");
+	print_plain("next: %s%s report %s", needs_sudo ? "sudo " : "", strbuf_cstr(&program),
+		strbuf_cstr(&name));
+	if (is_one_of_ranks)
+		print_plain(", or of all ranks: %s report", strbuf_cstr(&program));
+	print_plain("\n");
 }
 
 static void print_summary(const struct session_result *result,
