@@ -264,6 +264,15 @@ char *state_directory(void)
 	return user_directory("XDG_STATE_HOME", "/.local/state", "");
 }
 
+uint64_t rusage_cpu_ns(const struct rusage *usage)
+{
+	uint64_t seconds = (uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec;
+	uint64_t microseconds =
+		(uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec;
+
+	return seconds * NS_PER_S + microseconds * NS_PER_US;
+}
+
 uint64_t monotonic_now_ns(void)
 {
 	struct timespec now;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "base/errmsg.h"
 #include "base/macros.h"
@@ -57,3 +58,5 @@ char *state_directory(void);
 
 /* CLOCK_MONOTONIC, the one clock of every record. */
 uint64_t monotonic_now_ns(void);
+/* User and system time. */
+uint64_t rusage_cpu_ns(const struct rusage *usage);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `sonde record` finds in programs whose profile is known."""
 
+import json
 import os
 import re
 import shutil
@@ -385,6 +386,29 @@ def test_the_account_is_printed_and_kept(record, workload):
     assert overhead["collector_peak_rss_bytes"] > 1 << 20
     assert data["losses"]["samples_lost"] == 0
     assert sum(data["completeness"]["samples_by_stop"].values()) == data["totals"]["samples"]
+
+
+def test_the_cost_has_all_processes_of_sonde(sonde, tmp_path):
+    """Names are read by a child. The kernel counts that child for sonde, which waits for it."""
+    busy = subprocess.Popen([sys.executable, "-c", "import json\nwhile True: json.dumps(list(range(1000)))"])
+    try:
+        command = [sonde.path, "record", "-q", "--mode", "user", "-p", str(busy.pid), "-d", "1", "-o", "x.pftrace", "--json", "x.json"]
+        recorder = subprocess.Popen(command, cwd=tmp_path, env=sonde.environment)
+        _, status, used = os.wait4(recorder.pid, 0)
+    finally:
+        busy.kill()
+        busy.wait()
+    assert status == 0
+    counted_ns = json.loads((tmp_path / "x.json").read_text())["collector_cpu_ns"]
+    assert 0.8 < counted_ns / 1e9 / (used.ru_utime + used.ru_stime) <= 1.01
+
+
+def test_the_next_command_is_as_this_one_was_typed(sonde, tmp_path):
+    """In a checkout the name alone is not found, or is another program."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/sonde").symlink_to(sonde.path)
+    done = subprocess.run(["build/sonde", "record", "--", "true"], cwd=tmp_path, env=sonde.environment, capture_output=True, text=True)
+    assert "next: build/sonde report sonde.pftrace" in done.stderr.splitlines(), done.stderr
 
 
 @needs_bpf

@@ -63,13 +63,16 @@ static void account_losses(
 	stats->samples_lost = sources->samples_lost + pipeline->malformed;
 }
 
-static uint64_t cpu_time_ns(void)
+/* Of sonde and of its children that have ended, such as the one that reads names and lines. */
+static uint64_t cpu_time_ns(const struct target *target)
 {
-	struct rusage usage;
+	struct rusage self, children;
+	uint64_t children_ns;
 
-	getrusage(RUSAGE_SELF, &usage);
-	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
-	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * NS_PER_US;
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &children);
+	children_ns = rusage_cpu_ns(&children);
+	return rusage_cpu_ns(&self) + children_ns - MIN(target->cpu_ns, children_ns);
 }
 
 struct session_cpu session_cpu_now(struct session *session)
@@ -77,7 +80,8 @@ struct session_cpu session_cpu_now(struct session *session)
 	struct file_store_account files;
 
 	file_store_account(session->files, &files);
-	return (struct session_cpu){.all_ns = cpu_time_ns(), .files_ns = files.cpu_ns};
+	return (struct session_cpu){
+		.all_ns = cpu_time_ns(&session->target), .files_ns = files.cpu_ns};
 }
 
 /* Tables and symbols are made once for each file: that is no cost that goes on. */

@@ -99,17 +99,19 @@ int target_release(struct target *target, const char *name, struct errmsg *err)
 
 bool target_reap(struct target *target, bool block)
 {
+	struct rusage usage;
 	int status;
 	pid_t reaped;
 
 	if (target->ended || target->pid <= 0)
 		return target->ended;
 	do {
-		reaped = waitpid(target->pid, &status, block ? 0 : WNOHANG);
+		reaped = wait4(target->pid, &status, block ? 0 : WNOHANG, &usage);
 	} while (reaped < 0 && errno == EINTR);
 	if (reaped != target->pid)
 		return false;
 	target->ended = true;
+	target->cpu_ns = rusage_cpu_ns(&usage);
 	target->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	return true;
 }

@@ -16,6 +16,7 @@ struct target {
 	int pid_fd;
 	bool ended;
 	int exit_status; /* as a shell gives it: 128 + signal when killed by one */
+	uint64_t cpu_ns; /* of the command and the children that it waited for, once it has ended */
 };
 
 /* What sonde changes for itself; the command finds it as sonde did. */
