@@ -51,8 +51,9 @@ struct request {
 	bool is_folder;
 };
 
-static int make(const struct request *request)
+static int make(void *context)
 {
+	const struct request *request = context;
 	int r = request->is_folder
 			? mkdirat(request->folder, request->name, request->mode)
 			: openat(request->folder, request->name,
@@ -67,14 +68,14 @@ static bool is_refused(int result)
 	return result == -EACCES || result == -EPERM;
 }
 
-static int make_with(const struct request *request, const struct file_rights *rights)
+static int call_with(const struct file_rights *rights, int (*call)(void *context), void *context)
 {
 	struct own_rights own;
 	int r = file_rights_take(rights, &own);
 
 	if (r < 0)
 		return -EPERM;
-	r = make(request);
+	r = call(context);
 	file_rights_restore(&own);
 	return r;
 }
@@ -92,7 +93,7 @@ static size_t groups_of(uid_t user, gid_t group, gid_t groups[static GROUPS_MAX]
 }
 
 /* The tables of groups, which may be on another machine, are read only if they are needed. */
-static int make_as_sudo_user(const struct request *request)
+int as_sudo_user(int (*call)(void *context), void *context)
 {
 	struct file_rights rights = {0};
 	gid_t groups[GROUPS_MAX];
@@ -100,33 +101,31 @@ static int make_as_sudo_user(const struct request *request)
 
 	if (!sudo_user(&rights.user, &rights.group))
 		return -EPERM;
-	r = make_with(request, &rights);
+	r = call_with(&rights, call, context);
 	if (!is_refused(r))
 		return r;
 	rights.group_count = groups_of(rights.user, rights.group, groups);
 	rights.groups = groups;
-	return rights.group_count ? make_with(request, &rights) : r;
+	return rights.group_count ? call_with(&rights, call, context) : r;
 }
 
-static int make_for_user(const struct request *request)
+static int make_for_user(struct request *request)
 {
-	int r = make_as_sudo_user(request);
+	int r = as_sudo_user(make, request);
 
 	return is_refused(r) ? make(request) : r;
 }
 
 int new_file_at(int folder, const char *name, int flags, mode_t mode)
 {
-	const struct request request = {
-		.folder = folder, .name = name, .flags = flags, .mode = mode};
+	struct request request = {.folder = folder, .name = name, .flags = flags, .mode = mode};
 
 	return make_for_user(&request);
 }
 
 int new_folder_at(int folder, const char *name, mode_t mode)
 {
-	const struct request request = {
-		.folder = folder, .name = name, .mode = mode, .is_folder = true};
+	struct request request = {.folder = folder, .name = name, .mode = mode, .is_folder = true};
 
 	return make_for_user(&request);
 }
@@ -145,4 +144,13 @@ int new_folders(const char *path, mode_t mode)
 	if (r == 0)
 		r = new_folder_at(AT_FDCWD, copy, mode);
 	return r == -EEXIST ? 0 : r;
+}
+
+bool is_of_sudo_user(int fd)
+{
+	struct stat status;
+	uid_t user;
+	gid_t group;
+
+	return sudo_user(&user, &group) && fstat(fd, &status) == 0 && status.st_uid == user;
 }

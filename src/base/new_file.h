@@ -19,3 +19,12 @@ int new_file_at(int folder, const char *name, int flags, mode_t mode);
 int new_folder_at(int folder, const char *name, mode_t mode);
 /* mkdir -p. Returns 0 or a negative errno. */
 int new_folders(const char *path, mode_t mode);
+
+/* Does the file belong to the user who typed sudo? */
+bool is_of_sudo_user(int fd);
+/*
+ * Calls call(context) with that user's rights: what that user could not do is not done. Returns
+ * what it returns, 0 or a negative errno; -EPERM where nobody typed sudo. After -EPERM or -EACCES
+ * it is called again with the rights of the user's groups.
+ */
+int as_sudo_user(int (*call)(void *context), void *context);

@@ -165,11 +165,13 @@ static int create(struct output_place *place)
 		if (fd != -EEXIST)
 			break;
 	}
-	if (fd < 0)
+	if (fd < 0) {
 		free(TAKE_PTR(place->temporary));
-	else
-		place->fd = fd;
-	return MIN(fd, 0);
+		return fd;
+	}
+	place->fd = fd;
+	place->is_sudo_users = is_of_sudo_user(fd);
+	return 0;
 }
 
 /* Another recording writes the file that has the name. */
@@ -415,8 +417,9 @@ static int take_another_name(struct output_place *place)
 	return r;
 }
 
-static int take_name(struct output_place *place)
+static int take_name(void *context)
 {
+	struct output_place *place = context;
 	int r;
 
 	if (!place->keeps_others)
@@ -429,8 +432,10 @@ static int take_name(struct output_place *place)
 
 int output_place_name(struct output_place *place)
 {
-	int r = place->temporary ? take_name(place) : 0;
+	int r = 0;
 
+	if (place->temporary)
+		r = place->is_sudo_users ? as_sudo_user(take_name, place) : take_name(place);
 	if (r == 0)
 		free(TAKE_PTR(place->temporary));
 	return r;

@@ -34,10 +34,11 @@ struct output_how {
 };
 
 struct output_place {
-	int fd;          /* to write to */
-	int folder;      /* that the file is renamed in; -1: it is written in place */
-	char *name;      /* in the folder */
-	char *temporary; /* NULL: it has its name */
+	int fd;             /* to write to */
+	int folder;         /* that the file is renamed in; -1: it is written in place */
+	char *name;         /* in the folder */
+	char *temporary;    /* NULL: it has its name */
+	bool is_sudo_users; /* and gets its name with that user's rights */
 	bool keeps_others, keep_previous;
 	bool is_another; /* its name is not the one that was asked for */
 	/* What had the name at the beginning; an inode of 0: nothing that may be replaced. */

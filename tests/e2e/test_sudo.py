@@ -96,6 +96,20 @@ def test_a_folder_of_roots_keeps_roots_files(ann, home):
     assert "next: sudo sonde report /home/service/x.pftrace" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["record -q -o /home/shared/x -- true", "export -f folded -o /home/shared/x mine.pftrace"])
+def test_another_users_file_in_a_sticky_folder_stays(ann, home, command):
+    """As it stays without sudo."""
+    place = home.parent / "shared"
+    place.mkdir()
+    place.chmod(0o1777)
+    (place / "x").write_text("Bob's")
+    os.chown(place / "x", UID + 7, UID + 7)
+    ann("sudo ~/.local/bin/sonde record -q -o mine.pftrace -- true")
+    done = ann(f"sudo ~/.local/bin/sonde {command}", check=1)
+    assert (place / "x").read_text() == "Bob's" and "Operation not permitted" in done.stderr and "/home/shared/x" in done.stderr
+    assert [path.name for path in place.iterdir()] == ["x"]
+
+
 def test_a_folder_of_a_group(ann, home):
     place = home.parent / "project"
     place.mkdir()
