@@ -15,12 +15,12 @@
 
 #define EXTENSION ".pftrace"
 
-/* Ranks of one job begin within so many seconds. */
-#define START_S 10
+/* Where the file system does not say when a file was made: recordings are taken to be as long. */
+#define LENGTH_S 10
 
 struct found {
 	char *name;
-	int64_t begin_ns, end_ns; /* when it was made, and written last */
+	int64_t begin_ns, end_ns; /* when it was made, at least about, and written last */
 };
 
 struct found_list {
@@ -45,7 +45,7 @@ static int64_t ns_of(const struct statx_timestamp *time)
 	return time->tv_sec * (int64_t)NS_PER_S + time->tv_nsec;
 }
 
-/* False where there is no such file. The time of making is 0 where the file system has none. */
+/* False where there is no such file. */
 static bool look_at(const char *name, struct found *ret_found)
 {
 	struct statx status;
@@ -54,8 +54,9 @@ static bool look_at(const char *name, struct found *ret_found)
 		!S_ISREG(status.stx_mode))
 		return false;
 	*ret_found = (struct found){.end_ns = ns_of(&status.stx_mtime)};
-	if (status.stx_mask & STATX_BTIME)
-		ret_found->begin_ns = ns_of(&status.stx_btime);
+	ret_found->begin_ns = status.stx_mask & STATX_BTIME
+				      ? ns_of(&status.stx_btime)
+				      : ret_found->end_ns - LENGTH_S * (int64_t)NS_PER_S;
 	return true;
 }
 
@@ -84,7 +85,7 @@ static int compare_ends(const void *left, const void *right)
 	return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns);
 }
 
-/* An earlier job, maybe of more ranks, left captures that end before those of the last begin. */
+/* Ranks of a job run at the same time. An earlier one, maybe of more ranks, had ended before. */
 static void keep_last_job(struct found_list *list)
 {
 	int64_t begin_ns = INT64_MAX;
@@ -92,7 +93,7 @@ static void keep_last_job(struct found_list *list)
 
 	qsort(list->items.items, list->items.count, sizeof(*list->items.items), compare_ends);
 	array_foreach (&list->items, found) {
-		if (kept && found->end_ns < begin_ns - START_S * (int64_t)NS_PER_S)
+		if (kept && found->end_ns < begin_ns)
 			break;
 		begin_ns = MIN(begin_ns, found->begin_ns);
 		kept++;

@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 from perfetto_packets import Trace
+from test_continuous import wait_for
 
 # Each rank does as much in each step, but rank 1, which does three times as much.
 PROGRAM = """
@@ -371,18 +373,31 @@ def test_a_world_of_one_has_the_default_name(sonde, tmp_path, environment):
     assert [path.name for path in tmp_path.glob("*.pftrace")] == ["sonde.pftrace"]
 
 
+def record_job(sonde, folder, count):
+    """Ranks that run at the same time, as those of a job do."""
+    go = folder / "go"
+    go.unlink(missing_ok=True)
+    command = ["sh", "-c", "until [ -e go ]; do sleep 0.02; done"]
+    begin = time.time()
+    started = [sonde.start("record", "-q", "--", *command, env={"RANK": str(rank), "WORLD_SIZE": str(count)}) for rank in range(count)]
+    names = [folder / f"sonde-{os.uname().nodename}-{rank}.pftrace" for rank in range(count)]
+    wait_for(lambda: all(name.exists() and name.stat().st_mtime >= begin for name in names))
+    go.touch()
+    assert [process.wait(60) for process in started] == [0] * count
+
+
 def test_a_report_without_a_name_is_of_what_was_recorded_last(sonde, tmp_path):
-    """A capture of all, ranks, and ranks of an earlier job that had more of them."""
-    for rank in range(3):
-        sonde("record", "-q", "--", "true", env={"RANK": str(rank), "WORLD_SIZE": "3"}, check=0)
+    """A capture of all, ranks, and ranks of an earlier job that had more of them: as when one measures how a program scales."""
     host = os.uname().nodename
-    os.utime(tmp_path / f"sonde-{host}-2.pftrace", (1e9, 1e9))
+    record_job(sonde, tmp_path, 3)
+    assert f"reading the captures of 3 ranks, sonde-{host}-0.pftrace to sonde-{host}-2.pftrace" in sonde("report", check=0).stderr
+    record_job(sonde, tmp_path, 2)
     assert f"reading the captures of 2 ranks, sonde-{host}-0.pftrace and sonde-{host}-1.pftrace" in sonde("report", check=0).stderr
     sonde("record", "-q", "-o", "sonde.pftrace", "--", "true", check=0)
     assert "ranks" not in sonde("report", check=0).stderr
     assert "ranks" not in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
-    sonde("record", "-q", "--", "true", env={"RANK": "1", "WORLD_SIZE": "2"}, check=0)
-    assert "reading the captures of" in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
+    record_job(sonde, tmp_path, 2)
+    assert "reading the captures of 2 ranks" in sonde("export", "-f", "folded", "-o", "-", check=0).stderr
 
 
 def test_folders_of_ranks(sonde, tmp_path):
