@@ -49,7 +49,9 @@ def fault_of_node():
 
 
 def find_node():
-    """Sees to it that PATH has Node.js and npm."""
+    """Sees to it that PATH has Node.js and npm. Not for `sudo make install`: what root makes here its user could not change."""
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "0") == str(WEB.stat().st_uid) != "0":
+        raise NotBuilt("sudo would leave root's files in the checkout")
     fault = fault_of_node()
     if fault is None:
         return
@@ -72,7 +74,8 @@ def install():
         return
     done, printed = run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error")
     if not done:
-        raise NotBuilt(f"npm could not install its packages ({printed.splitlines()[-1] if printed else 'it says nothing'})")
+        lines = [line for line in printed.splitlines() if "complete log of this run" not in line] or ["it says nothing"]
+        raise NotBuilt(f"npm could not install its packages ({lines[0]})")
     stamp.write_text(wanted)
 
 

@@ -343,8 +343,8 @@ def write_script(path, text):
     path.chmod(0o755)
 
 
-def ninja(web):
-    done = subprocess.run(["ninja"], cwd=web, env={**os.environ, "PATH": f"{web}/bin"}, text=True, check=False,
+def ninja(web, **environment):
+    done = subprocess.run(["ninja"], cwd=web, env={**os.environ, "PATH": f"{web}/bin", **environment}, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -365,6 +365,24 @@ def test_a_page_that_could_not_be_built_is_tried_again(web):
     assert "without" not in ninja(web)
     assert 'page_missing[] = ""' in output.read_text() and "/index.html" in output.read_text()
     assert "no work to do" in ninja(web)
+
+
+@needs_root
+def test_sudo_make_install_does_not_build_the_page(web):
+    """What root installs from npm there its user could neither change nor remove."""
+    os.chown(web / "web", 4711, 4711)
+    write_script(web / "bin/npm", "touch npm-ran")
+    write_script(web / "bin/node", "echo v22.20.0")
+    assert "without its page: sudo would leave root's files in the checkout\n" in ninja(web, SUDO_UID="4711")
+    assert not list(web.rglob("npm-ran"))
+
+
+def test_the_reason_of_npm_is_quoted(web):
+    if (web / "web/node_modules").is_symlink():
+        (web / "web/node_modules").unlink()
+    write_script(web / "bin/npm", "echo 'npm error code ENETUNREACH'; echo 'npm error A complete log of this run can be found in: x'; exit 1")
+    write_script(web / "bin/node", "echo v22.20.0")
+    assert "npm could not install its packages (npm error code ENETUNREACH)" in ninja(web)
 
 
 WITHOUT_PAGE = "sonde was built without its page, since npm is not installed and PyPI gave none: run 'make' again with Node.js 20.19"
