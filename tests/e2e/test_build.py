@@ -282,6 +282,54 @@ def test_headers_that_come_after_the_build_was_configured(tmp_path):
     assert (build / OPENCL).exists() and (build / "build.ninja").stat().st_mtime_ns == written
 
 
+# ---- tools/demo ----
+
+SONDE = """
+echo "sonde $*" >>$STATE/log
+[ "$1" != doctor ] || echo "  $([ -e $STATE/capable ] && echo works || echo no)  Python functions and lines, and the interpreter lock"
+"""
+
+
+@pytest.fixture
+def demo(checkout):
+    """demo(answer=) runs it as an ordinary user, on a terminal where there is an answer; returns the command that records."""
+    for name, text in (("tools/venv", "echo python3"), ("sonde", SONDE)):
+        checkout.stand_in(name, text)
+    shutil.copy(ROOT / "tools/demo", checkout.folder / "tools")
+    for name in ("grep", "id", "mkdir"):
+        (checkout.bin / name).symlink_to(shutil.which(name))
+    checkout.remove("sh")
+    (checkout.bin / "sh").symlink_to("/bin/sh")
+
+    def run(prefix, answer=None):
+        command = ("tools/demo", str(checkout.bin / "sonde"))
+        if answer is None:
+            assert checkout(*command, prefix=prefix).returncode == 0
+        else:
+            shown, status = checkout.on_terminal(*command, prefix=prefix, answer=answer)
+            assert status == 0 and "neither Python functions nor waits. [Y/n]" in shown
+        return next(line for line in checkout.log() if "record -o" in line)
+
+    return run
+
+
+@needs_root
+@pytest.mark.parametrize("answer, by_sudo", [(b"\n", True), (b"y\n", True), (b"n\n", False)])
+def test_the_demo_asks_for_sudo_on_a_terminal(demo, unprivileged, answer, by_sudo):
+    assert demo(unprivileged, answer).startswith("sudo env " if by_sudo else "sonde record ")
+
+
+@needs_root
+@pytest.mark.parametrize("asks, capable, by_sudo", [(False, False, True), (True, False, False), (False, True, False)])
+def test_the_demo_elsewhere(demo, checkout, unprivileged, asks, capable, by_sudo):
+    """sudo where it asks for no password; not where the program has the capabilities itself."""
+    if asks:
+        (checkout.folder / "no-password").unlink()
+    if capable:
+        (checkout.folder / "capable").touch()
+    assert demo(unprivileged).startswith("sudo env " if by_sudo else "sonde record ")
+
+
 STEP = """echo "begin $0 $*" >>$STATE/steps
 /bin/sleep 0.2
 echo "end $0 $*" >>$STATE/steps"""
