@@ -248,7 +248,8 @@ def test_short_waits_are_counted(recorded, sonde, workload, tmp_path, mode):
     assert short["sleep"]["waits"] == pytest.approx(times, rel=0.02, abs=10), (run.stdout, short)
     asleep = short["sleep"]["time_ns"]
     assert asleep / 1e9 == pytest.approx(slept, rel=0.02), (run.stdout, short)
-    assert sum(row["time_ns"] for row in part["rows"] if row["reason"] == "cpu") / 1e9 >= 0.95 * runnable, (run.stdout, part)
+    # The kernel's count has what each of the ten waited for a CPU before its first sleep, too.
+    assert sum(row["time_ns"] for row in part["rows"] if row["reason"] == "cpu") / 1e9 >= 0.95 * runnable - 0.05, (run.stdout, part)
     assert part["waits_without_stack"] >= short["sleep"]["waits"]
     assert part["time_without_stack_ns"] >= asleep
     text = sonde("report", tmp_path / "waiting.pftrace", check=0).stdout
