@@ -77,23 +77,33 @@ const char *path_base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-int make_directories(const char *path, unsigned mode)
+int make_directories_by(
+	const char *path, mode_t mode, int (*make)(int folder, const char *name, mode_t mode))
 {
 	_cleanup_free_ char *copy = strdup(path);
+	int r = 0;
 
 	if (!copy)
 		return -ENOMEM;
-	for (char *slash = copy + 1; *slash; slash++) {
-		if (*slash != '/')
-			continue;
+	for (char *slash = copy; *slash && (slash = strchr(slash + 1, '/'));) {
 		*slash = '\0';
-		if (mkdir(copy, mode) < 0 && errno != EEXIST)
-			return -errno;
+		r = make(AT_FDCWD, copy, mode);
 		*slash = '/';
+		if (r < 0 && r != -EEXIST)
+			return r;
 	}
-	if (mkdir(copy, mode) < 0 && errno != EEXIST)
-		return -errno;
-	return 0;
+	r = make(AT_FDCWD, copy, mode);
+	return r == -EEXIST ? 0 : r;
+}
+
+static int make_directory(int folder, const char *name, mode_t mode)
+{
+	return mkdirat(folder, name, mode) < 0 ? -errno : 0;
+}
+
+int make_directories(const char *path, unsigned mode)
+{
+	return make_directories_by(path, mode, make_directory);
 }
 
 int write_file_atomically(const char *path, const void *bytes, size_t length)
@@ -249,7 +259,6 @@ static char *user_directory(const char *variable, const char *below_home, const 
 char *cache_directory(const char *subdirectory)
 {
 	char *path = user_directory("XDG_CACHE_HOME", "/.cache", subdirectory);
-
 	uid_t user;
 	gid_t group;
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include "base/errmsg.h"
 #include "base/macros.h"
@@ -26,6 +27,9 @@ int read_whole_fd(int fd, size_t max_bytes, struct strbuf *ret_text);
 const char *path_base_name(const char *path);
 /* mkdir -p. Returns 0 or a negative errno. */
 int make_directories(const char *path, unsigned mode);
+/* The same by a mkdirat() that returns 0 or a negative errno. */
+int make_directories_by(
+	const char *path, mode_t mode, int (*make)(int folder, const char *name, mode_t mode));
 /*
  * Writes a file so that readers see either the old or the whole new one: a temporary file in the
  * same directory, then rename. Returns 0 or a negative errno.

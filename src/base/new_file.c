@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/file_rights.h"
-#include "base/macros.h"
 
 #define GROUPS_MAX     256
 #define PASSWORD_BYTES 16384
@@ -132,18 +132,7 @@ int new_folder_at(int folder, const char *name, mode_t mode)
 
 int new_folders(const char *path, mode_t mode)
 {
-	_cleanup_free_ char *copy = strdup(path);
-	int r = copy && *copy ? 0 : copy ? -ENOENT : -ENOMEM;
-
-	for (char *slash = copy; r == 0 && (slash = strchr(slash + 1, '/'));) {
-		*slash = '\0';
-		r = new_folder_at(AT_FDCWD, copy, mode);
-		*slash = '/';
-		r = r == -EEXIST ? 0 : r;
-	}
-	if (r == 0)
-		r = new_folder_at(AT_FDCWD, copy, mode);
-	return r == -EEXIST ? 0 : r;
+	return make_directories_by(path, mode, new_folder_at);
 }
 
 bool is_of_sudo_user(int fd)

@@ -307,12 +307,16 @@ int output_place_open(struct output_place *ret_place, const char *path,
 
 /* ---- its name ---- */
 
-static int exchange(struct output_place *place)
+/* Gives what is called `from` the name `to`. Returns 0 or a negative errno. */
+static int rename_to(
+	const struct output_place *place, const char *from, const char *to, unsigned flags)
 {
-	return renameat2(place->folder, place->temporary, place->folder, place->name,
-		       RENAME_EXCHANGE) < 0
-		       ? -errno
-		       : 0;
+	return renameat2(place->folder, from, place->folder, to, flags) < 0 ? -errno : 0;
+}
+
+static int exchange(const struct output_place *place)
+{
+	return rename_to(place, place->temporary, place->name, RENAME_EXCHANGE);
 }
 
 /* NFS, for one, does not take flags. */
@@ -324,10 +328,7 @@ static bool lacks_flags(int result)
 /* -EEXIST where something has the name. */
 static int take_free_name(struct output_place *place, const char *name)
 {
-	int r = renameat2(place->folder, place->temporary, place->folder, name, RENAME_NOREPLACE) <
-				0
-			? -errno
-			: 0;
+	int r = rename_to(place, place->temporary, name, RENAME_NOREPLACE);
 
 	if (!lacks_flags(r))
 		return r;
@@ -349,8 +350,7 @@ static bool move_to_old(const struct output_place *place, const char *name)
 {
 	_cleanup_free_ char *old = NULL;
 
-	return asprintf(&old, "%s.old", place->name) >= 0 &&
-	       renameat(place->folder, name, place->folder, old) == 0;
+	return asprintf(&old, "%s.old", place->name) >= 0 && rename_to(place, name, old, 0) == 0;
 }
 
 /* What was replaced now has the temporary name. */
@@ -366,8 +366,7 @@ static int replace_without_exchange(const struct output_place *place)
 {
 	if (place->keep_previous)
 		move_to_old(place, place->name);
-	return renameat(place->folder, place->temporary, place->folder, place->name) < 0 ? -errno
-											 : 0;
+	return rename_to(place, place->temporary, place->name, 0);
 }
 
 /* -EEXIST where it is not the file before that has the name. */
@@ -423,9 +422,7 @@ static int take_name(void *context)
 	int r;
 
 	if (!place->keeps_others)
-		return renameat(place->folder, place->temporary, place->folder, place->name) < 0
-			       ? -errno
-			       : 0;
+		return rename_to(place, place->temporary, place->name, 0);
 	r = replace_the_one_before(place);
 	return r == -EEXIST ? take_another_name(place) : r;
 }
